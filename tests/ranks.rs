@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use ignn::config::Config;
 use ignn::graph::{Edges, Graph, GraphBuilder, Normalisation};
@@ -360,7 +360,7 @@ pub(crate) struct StopAfter<'a>(pub u64, pub &'a AtomicBool);
 impl Observer for StopAfter<'_> {
     fn epoch(&mut self, record: &EpochRecord) -> ignn::format::Result<()> {
         if record.epoch == self.0 {
-            self.1.store(true, std::sync::atomic::Ordering::Relaxed);
+            self.1.store(true, Ordering::Relaxed);
         }
         Ok(())
     }
@@ -433,6 +433,57 @@ fn folds_are_dealt_to_ranks() {
         crossval.train(&Silent, &stop).unwrap().1.len()
     });
     assert_eq!(again, [5, 5]);
+}
+
+/// Ranks, of which the first notes the longest message that it receives.
+#[derive(Debug)]
+struct Noting(Arc<dyn Ranks>, &'static AtomicUsize);
+
+impl Ranks for Noting {
+    fn rank(&self) -> usize {
+        self.0.rank()
+    }
+
+    fn size(&self) -> usize {
+        self.0.size()
+    }
+
+    fn exchange(&self, messages: Vec<(usize, Vec<u8>)>, from: &[usize]) -> Vec<Vec<u8>> {
+        let received = self.0.exchange(messages, from);
+        if self.rank() == 0 {
+            self.1.fetch_max(received.iter().map(Vec::len).max().unwrap_or(0), Ordering::Relaxed);
+        }
+        received
+    }
+}
+
+#[test]
+fn the_first_rank_holds_no_table_of_others_when_a_run_ends() {
+    static LONGEST: AtomicUsize = AtomicUsize::new(0);
+    let place = tempfile::tempdir().unwrap();
+    // Half of its table is longer than a piece of a file, 4 MiB.
+    let nodes = 40_000;
+    let graph = GraphBuilder::new(nodes as usize)
+        .edges((1..nodes).map(|node| (node - 1, node)))
+        .classes(["a", "b"], (0..nodes).map(|node| Some(node % 2)))
+        .split(0..50, 50..100, 100..150)
+        .build()
+        .unwrap();
+    let config = config(&["model.kind=gin", "model.features=learned", "model.state=64"]);
+    let train = |name: &str, size: usize| {
+        let directory = place.path().join(name);
+        ThreadRanks::run(size, 1, |ranks| {
+            let ranks: Arc<dyn Ranks> = match size {
+                1 => ranks,
+                _ => Arc::new(Noting(ranks, &LONGEST)),
+            };
+            let run = Run::new(graph.clone(), config.clone(), &directory).on_ranks(ranks);
+            run.train(&mut (), &AtomicBool::new(false)).unwrap();
+        });
+        fs::read(directory.join("model.safetensors")).unwrap()
+    };
+    assert!(train("alone", 1) == train("two", 2));
+    assert_eq!(LONGEST.load(Ordering::Relaxed), 4 << 20);
 }
 
 #[test]

@@ -30,5 +30,6 @@ pub use kinds::Kind;
 pub use network::Network;
 pub use on_graph::{LayerError, Mode, OnGraph};
 pub use pass::Pass;
+pub(crate) use saved::tensor;
 pub use saved::{Model, SavedError};
 pub use shape::{BodyShape, Facts, LayerShape, NetworkShape, Places};

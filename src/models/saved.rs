@@ -98,7 +98,12 @@ impl Model {
     /// # Ok::<(), ignn::Error>(())
     /// ```
     pub fn save(&self, path: impl AsRef<Path>) -> Result<(), FormatError> {
-        let path = path.as_ref();
+        let tensors: Vec<_> = self.values.iter().map(|(slot, value)| tensor(slot, value)).collect();
+        file::write(path.as_ref(), &tensors, &self.texts())
+    }
+
+    /// The texts of its file.
+    pub(crate) fn texts(&self) -> Texts {
         let kind = match self.labels {
             LabelKind::Single => "single",
             LabelKind::Multi => "multi",
@@ -117,8 +122,7 @@ impl Model {
         let scaling = self.scaling.iter().map(|scaling| (SCALING, json(scaling)));
         let encoding = self.encoding.iter().map(|encoding| (ENCODING, json(encoding)));
         let texts = texts.into_iter().chain(nodes).chain(scaling).chain(encoding);
-        let texts: Texts = texts.map(|(name, text)| (name.to_string(), text)).collect();
-        file::write(path, &tensors(self.values.iter().map(|(slot, value)| (slot, value))), &texts)
+        texts.map(|(name, text)| (name.to_string(), text)).collect()
     }
 
     /// Loads a file that [`Model::save`] wrote, or another program with the same names and texts.
@@ -317,11 +321,10 @@ impl Model {
     }
 }
 
-/// Parameters as tensors of a file. Biases become vectors.
-pub(crate) fn tensors<'a>(values: impl Iterator<Item = (&'a Slot, &'a Matrix)>) -> Vec<Tensor<'a>> {
-    let tensor = |(slot, value): (&Slot, &'a Matrix)| match slot.is_bias {
+/// A parameter as a tensor of a file. Biases become vectors.
+pub(crate) fn tensor<'a>(slot: &Slot, value: &'a Matrix) -> Tensor<'a> {
+    match slot.is_bias {
         true => Tensor::vector(&slot.name, value.view()),
         false => Tensor::matrix(&slot.name, value.view()),
-    };
-    values.map(tensor).collect()
+    }
 }

@@ -18,7 +18,7 @@ use super::{DatasetSummary, Figures, RunDir, RunError, RunSummary, machine};
 use crate::config::Config;
 use crate::dense::Scratch;
 use crate::graph::Graph;
-use crate::models::file::ModelFile;
+use crate::models::file::{ModelFile, Shared, Texts};
 use crate::models::{DiskPlan, Model};
 use crate::nn::RankError;
 use crate::parallel::{self, Alone, Ranks};
@@ -239,12 +239,14 @@ impl Run {
         }
         let has_converged = history.has_converged();
         let mut figures = history.into_figures(&trainer, ended, 0.0, estimated_bytes);
-        let model = trainer.into_best_model();
+        let (texts, shared) = trainer.best_file();
         let saved = match is_kept && is_first {
-            true => self.save_model(&place, &model),
+            true => self.save_model(&place, &texts, &shared),
             false => Ok(()),
         };
-        drop(model);
+        if is_kept {
+            shared.finish();
+        }
         self.agree(saved)?;
         figures.seconds = started.elapsed().as_secs_f64();
         let summary = RunSummary::new(figures, task, self.threads);
@@ -316,12 +318,17 @@ impl Run {
         self.ranks.agree(saved, TrainError::OtherRank)
     }
 
-    fn save_model<B>(&self, place: &Place<'_, B>, model: &Model) -> Result<(), RunError>
+    fn save_model<B>(
+        &self,
+        place: &Place<'_, B>,
+        texts: &Texts,
+        shared: &Shared<'_>,
+    ) -> Result<(), RunError>
     where
         B: FnOnce(&mut Fill) -> Result<DirectoryLock, TrainError>,
     {
         place.sync()?;
-        Ok(model.save(self.directory.model_file())?)
+        Ok(shared.write(&self.directory.model_file(), texts)?)
     }
 
     /// Reserves the directory; refuses one with content that is neither resumed nor replaced.

@@ -35,9 +35,9 @@ use crate::config::{Config, FeatureStart, Learn, OnCollapse};
 use crate::dense::{Matrix, MatrixRef, Scratch};
 use crate::graph::Graph;
 use crate::metrics::Metric;
-use crate::models::file::name;
+use crate::models::file::{Shared, Texts, name};
 use crate::models::kinds::FeatureRule;
-use crate::models::{Kind, Mode, Model, Network, PlanError};
+use crate::models::{Kind, Mode, Model, Network, PlanError, tensor};
 use crate::nn::{Backward, PoolingChoice, Slot};
 use crate::optim::Optimiser;
 use crate::parallel::{Rows, Traffic};
@@ -728,14 +728,40 @@ impl Trainer {
         saved(model, best.as_ref(), config, task, nodes.as_ref())
     }
 
-    /// The same, after the memory of training is free: the model is a copy.
+    /// The file of the best model, to be written once: the texts, and tensors of which each rank has
+    /// its own rows. Nothing is copied.
+    pub(crate) fn best_file(&self) -> (Texts, Shared<'_>) {
+        let Self { model, best, config, task, nodes, .. } = self;
+        let tensor = |(at, (slot, value)): (usize, (Slot, _))| {
+            let tensor = tensor(&slot, best_value(best.as_ref(), at, value));
+            match rows_of(model, at) {
+                Some(rows) => tensor.divided(rows),
+                None => tensor,
+            }
+        };
+        let tensors = all_values(model).into_iter().enumerate().map(tensor).collect();
+        let texts = described(model, config, task, nodes.as_ref()).texts();
+        (texts, Shared::new(tensors, &**task.ranks()))
+    }
+
+    /// The best model, after the memory of training is free: the model is a copy.
     pub fn into_best_model(self) -> Model {
         drop((self.graphs, self.optimiser));
         saved(&self.model, self.best.as_ref(), &self.config, &self.task, self.nodes.as_ref())
     }
 }
 
-/// A model with the values of the best epoch, or those at hand if there is none.
+/// The value of a parameter or statistic in the best epoch, or that at hand if there is none.
+fn best_value<'a>(best: Option<&'a Best>, at: usize, value: &'a Matrix) -> &'a Matrix {
+    best.and_then(|best| best.values[at].as_ref()).unwrap_or(value)
+}
+
+/// The rows of ranks that a parameter is divided by.
+fn rows_of(network: &Network, at: usize) -> Option<&Rows> {
+    network.parameters.get(at).and_then(|parameter| parameter.rows.as_ref())
+}
+
+/// A model with the values of the best epoch.
 fn saved(
     network: &Network,
     best: Option<&Best>,
@@ -744,13 +770,18 @@ fn saved(
     nodes: Option<&String>,
 ) -> Model {
     let value = |(at, (mut slot, value)): (usize, (Slot, &Matrix))| {
-        let best = best.and_then(|best| best.values[at].as_ref()).unwrap_or(value);
-        let rows = network.parameters.get(at).and_then(|parameter| parameter.rows.as_ref());
-        let value = rows.and_then(|rows| whole_rows(best.view(), rows));
+        let best = best_value(best, at, value);
+        let value = rows_of(network, at).and_then(|rows| whole_rows(best.view(), rows));
         let value = value.unwrap_or_else(|| best.clone());
         slot.shape = (value.rows(), value.cols());
         (slot, value)
     };
+    let values = all_values(network).into_iter().enumerate().map(value).collect();
+    Model { values, ..described(network, config, task, nodes) }
+}
+
+/// A model without its values.
+fn described(network: &Network, config: &Config, task: &Task, nodes: Option<&String>) -> Model {
     let mut config = config.clone();
     if config.model.pooling == PoolingChoice::Auto && network.pooling.is_some() {
         // A saved model must know what it predicts, whatever graph it is used on.
@@ -764,7 +795,7 @@ fn saved(
         encoding: task.graph().manifest().encoding.clone(),
         dataset: task.graph().manifest().checksum(),
         nodes: nodes.cloned(),
-        values: all_values(network).into_iter().enumerate().map(value).collect(),
+        values: Vec::new(),
     }
 }
 
