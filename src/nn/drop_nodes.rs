@@ -277,7 +277,8 @@ mod tests {
         let (first_node, radii) = ([0, 300, 600, 900], vec![vec![1.0; 3]]);
         let weights = Matrix::from_fn(4, 3, |i, k| (i as f32 - 1.5) * (k as f32 + 0.5));
         let drop_nodes = DropNodes::new(0.4, 3).unwrap();
-        let features: [&dyn Fn(&[u32]) -> Features; 2] = [&dense, &sparse];
+        type OfNodes<'a> = &'a dyn Fn(&[u32]) -> Features;
+        let features: [OfNodes<'_>; 2] = [&dense, &sparse];
         for (kind, features) in features.into_iter().enumerate() {
             for map in [InputMap::Gathered, InputMap::Own, InputMap::Both] {
                 let (mapped, relations) = (Mapped::Columns(3), vec!["edges".into()]);
@@ -293,7 +294,7 @@ mod tests {
                 assert!(batch.nodes.iter().all(|node| !(300..600).contains(node)));
                 let mut fresh =
                     Input::new(&batch.operators, features(&batch.nodes), shape.clone(), true);
-                let mut result = |input: &mut Input| {
+                let result = |input: &mut Input| {
                     let mut b = Matrix::zeros(count, 4);
                     let values = vec![weights.view(); shape.slots().len()];
                     input.forward(&values, b.view_mut());
