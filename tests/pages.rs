@@ -128,6 +128,7 @@ fn study(text: &str) -> Study {
             bytes_on_disk: None,
             seconds: None,
             peak_bytes: None,
+            scaling: Vec::new(),
         }],
         panels: vec![Panel {
             id: text(),

@@ -147,6 +147,7 @@ fn scores_are_of_com_dblp_and_times_of_com_amazon_too() {
                 --seeds 0 --set train.epochs=2 -q";
     let words: Vec<String> = line.split(' ').map(|word| word.replace('_', " ")).collect();
     let run = sandbox.ignn(&words.iter().map(String::as_str).collect::<Vec<_>>()).exits(0);
+    let printed = run.stdout.clone();
     run.says("com-dblp stands in for it").says("the 58 largest of the 5,000 best ones");
     let results: serde_json::Value =
         serde_json::from_str(&sandbox.read("out/results.json")).unwrap();
@@ -162,6 +163,16 @@ fn scores_are_of_com_dblp_and_times_of_com_amazon_too() {
     assert_eq!(names, ["com-dblp", "com-amazon-top5000"]);
     assert_eq!((&datasets[1]["nodes"], &datasets[1]["nonzeros"]), (&600.into(), &1800.into()));
     assert!(datasets[1]["peak_bytes"].is_u64() && datasets[1]["seconds"].is_f64(), "{datasets:?}");
+    // Thread scaling is measured where time matters, once.
+    assert_eq!(datasets[0]["scaling"], serde_json::json!([]));
+    let scaling = datasets[1]["scaling"].as_array().unwrap();
+    assert_eq!(scaling[0]["threads"], 1);
+    assert!(scaling.iter().all(|row| row["forward_seconds"].as_f64() > Some(0.0)), "{scaling:?}");
+    let again = sandbox.ignn(&words.iter().map(String::as_str).collect::<Vec<_>>()).exits(0);
+    assert_eq!(again.stdout, printed);
+    let repeated: serde_json::Value =
+        serde_json::from_str(&sandbox.read("out/results.json")).unwrap();
+    assert_eq!(repeated["datasets"][1]["scaling"], datasets[1]["scaling"]);
     let text = sandbox.read("out/results.md");
     let folded = text.replace(" \\\n", "\n").split_whitespace().collect::<Vec<_>>().join(" ");
     for part in [
@@ -171,6 +182,8 @@ fn scores_are_of_com_dblp_and_times_of_com_amazon_too() {
          scores in view: yes. - ",
         "Means over one seed, 0, in per cent. | train | method |",
         "| com-Amazon | IGNN | ",
+        "### Sweeps by the number of threads | dataset | threads |",
+        "| com-amazon-top5000 | 1 | ",
     ] {
         assert!(folded.contains(part), "{part}\n{text}");
     }
@@ -330,8 +343,11 @@ fn graphs_are_cross_validated() {
     assert_eq!(rows[0]["validation"]["count"], 3, "folds of the quick form");
     let methods: Vec<&str> = rows.iter().map(|row| row["method"].as_str().unwrap()).collect();
     assert_eq!(methods, ["IGNN", "IGNN, SVM", "GCN", "GIN", "SGC", "GAT", "GCNII", "SSE", "MLP"]);
-    let figures: serde_json::Value =
-        serde_json::from_str(&sandbox.read("out/runs/graphs/mutag/ignn/crossval.json")).unwrap();
+    let crossval = |sandbox: &Sandbox, seed: u64| -> serde_json::Value {
+        let path = format!("out/runs/graphs/mutag/ignn/seed-{seed}/crossval.json");
+        serde_json::from_str(&sandbox.read(&path)).unwrap()
+    };
+    let figures = crossval(&sandbox, 0);
     assert_eq!(
         rows[1]["validation"]["mean"], figures["summary"]["svm"]["mean"],
         "of the model's runs"
@@ -340,6 +356,19 @@ fn graphs_are_cross_validated() {
         rows[1]["best_test"].is_null() && rows.iter().all(|row| row["failure"].is_null()),
         "{rows:?}"
     );
+    // With several seeds, a figure is a mean over them, and the first one's runs are kept.
+    let line = format!("{line} --only MUTAG,IGNN --seeds 0,3");
+    sandbox.ignn(&line.split(' ').collect::<Vec<_>>()).exits(0);
+    assert_eq!(crossval(&sandbox, 0), figures);
+    let results: serde_json::Value =
+        serde_json::from_str(&sandbox.read("out/results.json")).unwrap();
+    let (panel, other) = (&results["panels"][0], crossval(&sandbox, 3));
+    assert!(panel["repeats"].as_str().unwrap().starts_with("seeds 0, 3, each a mean over 3"));
+    let mean = |of: &serde_json::Value| of["summary"]["validation"]["mean"].as_f64().unwrap();
+    let found = &panel["rows"][0]["validation"];
+    let expected = (mean(&figures) + mean(&other)) / 2.0;
+    assert!((found["mean"].as_f64().unwrap() - expected).abs() < 1e-12, "{found}");
+    assert_eq!(found["count"], 2, "two seeds");
 }
 
 #[test]

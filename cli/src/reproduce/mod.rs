@@ -40,6 +40,8 @@ const TEXT: &str = "results.md";
 const PAGE: &str = "report.html";
 /// Seeds by default, and by default in the quick form.
 const SEEDS: (&str, &str) = ("0..9", "0..1");
+/// The same of cross-validations, which train every fold with every seed.
+const CROSSVAL_SEEDS: (&str, &str) = ("0..2", "0");
 
 /// Reproduce an experiment of the paper
 ///
@@ -80,8 +82,8 @@ pub struct Command {
     #[arg(long)]
     quick: bool,
 
-    /// Seeds, such as 0..9 (inclusive) or 1,5,7 [default: 0..9, quick: 0..1]; cross-validations
-    /// draw their folds by the first one
+    /// Seeds, such as 0..9 (inclusive) or 1,5,7 [default: 0..9, quick: 0..1; of cross-validations,
+    /// each with folds of its own: 0..2, quick: 0]
     #[arg(long, value_name = "SEEDS", value_parser = parse_seeds)]
     seeds: Option<Seeds>,
 
@@ -152,6 +154,7 @@ impl Command {
                 rows: Vec::new(),
             };
             for point in panel.points.iter().filter(|point| self.takes_point(experiment, point)) {
+                let mut measured = None;
                 let methods = panel.methods.iter();
                 for method in methods
                     .filter(|method| self.takes(method.name, panel.methods.iter().map(|m| m.name)))
@@ -169,8 +172,9 @@ impl Command {
                     }
                     let source =
                         if method.is_renormalised { point.data.renormalised() } else { point.data };
+                    let seeds = self.seeds(panel.repeats);
                     let Some(seeds) =
-                        self.seeds_with_data(source, point, &mut runner, &mut study)?
+                        self.with_data(seeds, source, point, &mut runner, &mut study)?
                     else {
                         return self.stopped(session, study, &runner);
                     };
@@ -179,6 +183,10 @@ impl Command {
                     }
                     let plan =
                         Plan::new(panel, point, method, &self.settings(panel, method), self.quick);
+                    if measured.is_none() && point.data == Source::Amazon {
+                        let widths = plan.config(0)?.model.state;
+                        measured = widths.last().map(|&width| (seeds[0].1.clone(), width));
+                    }
                     let trial = runner.train_seeds(&plan, &seeds)?;
                     if let Some(failure) = &trial.failure {
                         has_failed = true;
@@ -192,6 +200,12 @@ impl Command {
                         study.panels.push(shown);
                         return self.stopped(session, study, &runner);
                     }
+                }
+                if let Some((dataset, width)) = measured
+                    && !runner.measure_sweeps(&dataset, width)?
+                {
+                    study.panels.push(shown);
+                    return self.stopped(session, study, &runner);
                 }
             }
             if !shown.rows.is_empty() {
@@ -246,17 +260,19 @@ impl Command {
 
     /// What a figure of a panel is a mean of.
     fn repeats(&self, panel: &Panel) -> String {
-        let seeds = self.seeds();
-        match panel.repeats {
-            Repeats::BySeeds => match seeds.len() {
-                1 => format!("one seed, {}", seeds[0]),
-                _ => format!("seeds {}", listed(&seeds, ", ")),
-            },
-            Repeats::ByFolds(folds, quick) => {
-                let folds = if self.quick { quick } else { folds };
-                let seed = seeds.first().copied().unwrap_or_default();
-                format!("{folds} stratified folds, drawn by seed {seed}")
-            }
+        let seeds = self.seeds(panel.repeats);
+        let folds = match panel.repeats {
+            Repeats::BySeeds => None,
+            Repeats::ByFolds(folds, quick) => Some(if self.quick { quick } else { folds }),
+        };
+        match (&seeds[..], folds) {
+            ([seed], None) => format!("one seed, {seed}"),
+            (seeds, None) => format!("seeds {}", listed(seeds, ", ")),
+            ([seed], Some(folds)) => format!("{folds} stratified folds, drawn by seed {seed}"),
+            (seeds, Some(folds)) => format!(
+                "seeds {}, each a mean over {folds} stratified folds that it draws",
+                listed(seeds, ", ")
+            ),
         }
     }
 
@@ -279,22 +295,27 @@ impl Command {
         choices
     }
 
-    fn seeds(&self) -> Vec<u64> {
-        let default = if self.quick { SEEDS.1 } else { SEEDS.0 };
+    fn seeds(&self, repeats: Repeats) -> Vec<u64> {
+        let (whole, quick) = match repeats {
+            Repeats::BySeeds => SEEDS,
+            Repeats::ByFolds(..) => CROSSVAL_SEEDS,
+        };
+        let default = if self.quick { quick } else { whole };
         let seeds = self.seeds.clone().or_else(|| parse_seeds(default).ok());
         seeds.map(|Seeds(seeds)| seeds).unwrap_or_default()
     }
 
     /// Every seed with its dataset; none if the data are missing. `None` after a signal.
-    fn seeds_with_data(
+    fn with_data(
         &self,
+        wanted: Vec<u64>,
         source: Source,
         point: &Point,
         runner: &mut Runner,
         study: &mut Study,
     ) -> Result<Option<Vec<(u64, Ready)>>> {
         let mut seeds = Vec::new();
-        for seed in self.seeds() {
+        for seed in wanted {
             let Some(recipe) = source.recipe(&self.data, &runner.work(), self.quick, seed)? else {
                 let (wanted, data) = (source.wanted(), self.data.display());
                 add_note(study, format!("{} is left out: no {wanted} in {data}", point.name));

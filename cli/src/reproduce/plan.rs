@@ -11,7 +11,7 @@ use ignn::config::Config;
 use ignn::graph::Graph;
 use ignn::metrics::{MeanDeviation, Metric, MetricError};
 use ignn::report::study::{Cost, Figure};
-use ignn::run::{CrossvalDir, CrossvalSetup, FoldReadout, RunDir, SavedRun};
+use ignn::run::{CrossvalDir, CrossvalSetup, CrossvalSummary, FoldReadout, RunDir, SavedRun};
 use ignn::train::crossval::Summary;
 use ignn::train::{Ended as RunEnded, Task, lookup};
 
@@ -185,29 +185,47 @@ impl Plan {
         Ok(trial)
     }
 
+    /// The figures of cross-validations by several seeds are means over the seeds; those of a single
+    /// one are means over its folds.
+    fn of_crossvals(&self, all: Vec<CrossvalSummary>) -> Trial {
+        let figures: Vec<&Summary> = all.iter().filter_map(|one| one.summary.as_ref()).collect();
+        let figure = |of: &dyn Fn(&Summary) -> Option<MeanDeviation>| match &figures[..] {
+            [one] => {
+                let MeanDeviation { mean, deviation } = of(one)?;
+                Some(Figure { mean, deviation, count: one.folds })
+            }
+            all => {
+                let means = all.iter().filter_map(|one| of(one)).map(|figure| figure.mean);
+                Figure::of(&means.collect::<Vec<_>>())
+            }
+        };
+        let both = match self.readout {
+            // Its settings are chosen inside the fold, at the epoch that validation chose: there is
+            // no best epoch of its own.
+            Readout::SvmOf(_) => (figure(&|one| one.svm), None),
+            Readout::Model | Readout::BesideSvm | Readout::Lookup => {
+                (figure(&|one| Some(one.validation)), figure(&|one| Some(one.best_of_each)))
+            }
+        };
+        let mut trial = Trial::new(Ended::Finished);
+        trial.figures.insert(Metric::Accuracy.name().into(), both);
+        let seconds = MeanDeviation::of_finite(all.iter().map(|one| one.seconds));
+        trial.cost = seconds.map(|seconds| Cost {
+            peak_bytes: all.iter().filter_map(|one| one.machine.peak_bytes).max(),
+            ..Cost::of_seconds(seconds.mean)
+        });
+        trial
+    }
+
     /// Reads finished runs back.
     pub fn read(&self, directories: &[PathBuf]) -> Result<Trial> {
         let mut trial = Trial::new(Ended::Finished);
         if self.folds().is_some() {
-            for directory in directories {
-                let crossval = CrossvalDir::new(directory);
-                let Some(summary) = crossval.summary()? else { continue };
-                let Some(figures) = &summary.summary else { continue };
-                let count = figures.folds;
-                let figure = |MeanDeviation { mean, deviation }| Figure { mean, deviation, count };
-                let figures = match self.readout {
-                    // Its settings are chosen inside the fold, at the epoch that validation chose:
-                    // there is no best epoch of its own.
-                    Readout::SvmOf(_) => (figures.svm.map(figure), None),
-                    Readout::Model | Readout::BesideSvm | Readout::Lookup => {
-                        (Some(figure(figures.validation)), Some(figure(figures.best_of_each)))
-                    }
-                };
-                trial.figures.insert(Metric::Accuracy.name().into(), figures);
-                let peak_bytes = summary.machine.peak_bytes;
-                trial.cost = Some(Cost { peak_bytes, ..Cost::of_seconds(summary.seconds) });
-            }
-            return Ok(trial);
+            let summaries = directories
+                .iter()
+                .map(|directory| CrossvalDir::new(directory).summary())
+                .collect::<Result<Vec<_>, _>>()?;
+            return Ok(self.of_crossvals(summaries.into_iter().flatten().collect()));
         }
         let runs = directories
             .iter()

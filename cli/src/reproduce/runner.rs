@@ -44,6 +44,7 @@ struct Executed {
 }
 
 /// A dataset that exists.
+#[derive(Clone)]
 pub struct Ready {
     pub path: PathBuf,
     pub graph: Graph,
@@ -159,6 +160,36 @@ impl Runner {
         Ok(Some(Ready { path, graph, checksum }))
     }
 
+    /// Measures sweeps over a dataset on several numbers of threads, unless that was done before;
+    /// false after a signal.
+    pub fn measure_sweeps(&mut self, dataset: &Ready, width: usize) -> Result<bool> {
+        let width = width.to_string();
+        let words =
+            ["bench", "sweep", &text(&dataset.path), "--state", &width].map(String::from).to_vec();
+        self.note_command(&words);
+        let name = dataset.path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        let measured = self.work().join(format!("{name}-{width}-{}.json", dataset.checksum));
+        if !measured.exists() {
+            self.print(&format!("sweeps: ignn {}", words.join(" ")));
+            let done = self.execute(&[words, vec!["--json".into()]].concat())?;
+            match (done.ended, done.failure) {
+                (Ended::Stopped, _) => return Ok(false),
+                (Ended::Finished, Some(failure)) => bail!("sweeps over {name}: {failure}"),
+                (Ended::Finished, None) => {
+                    storage::write_file(&measured, done.printed.as_bytes())?;
+                }
+            }
+        }
+        let found = fs::read_to_string(&measured).with_context(|| text(&measured))?;
+        let found: serde_json::Value =
+            serde_json::from_str(&found).with_context(|| text(&measured))?;
+        if let Some(known) = self.datasets.iter_mut().find(|known| known.name == name) {
+            known.scaling = serde_json::from_value(found["scaling"].clone())
+                .with_context(|| text(&measured))?;
+        }
+        Ok(true)
+    }
+
     /// Trains a method with every seed and its dataset, or reads finished runs.
     pub fn train_seeds(&mut self, plan: &Plan, seeds: &[(u64, Ready)]) -> Result<Trial> {
         let failed =
@@ -171,8 +202,6 @@ impl Runner {
                 .unwrap_or_else(|error| failed(error.to_string())));
         }
         let root = self.out.join("runs").join(&plan.directory);
-        // The figure of a cross-validation is a mean over its folds, not over seeds.
-        let seeds = if plan.folds().is_some() { &seeds[..seeds.len().min(1)] } else { seeds };
         let mut directories = Vec::new();
         for (seed, dataset) in seeds {
             let seed = *seed;
@@ -180,10 +209,7 @@ impl Runner {
                 Ok(config) => config,
                 Err(error) => return Ok(failed(error.to_string())),
             };
-            let directory = match plan.folds() {
-                Some(_) => root.clone(),
-                None => root.join(format!("seed-{seed}")),
-            };
+            let directory = root.join(format!("seed-{seed}"));
             let words = plan.arguments(&dataset.path, &directory, seed);
             self.note_command(&words);
             let state = plan.state(&directory, &config, &dataset.checksum);
@@ -290,6 +316,7 @@ fn facts(name: &str, graph: &Graph, made: &str) -> Dataset {
         bytes_on_disk: made["bytes_on_disk"].as_u64(),
         seconds: made["seconds"].as_f64(),
         peak_bytes: made["peak_memory_bytes"].as_u64(),
+        scaling: Vec::new(),
     }
 }
 

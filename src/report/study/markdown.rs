@@ -2,7 +2,7 @@
 //! and protocol.
 
 use super::page::PROTOCOLS;
-use super::{Cost, Figure, Panel, Row, Study};
+use super::{Cost, Dataset, Figure, Panel, Row, SCALING, Study};
 use crate::report::runs::title;
 use crate::report::{quantity, readable};
 
@@ -42,7 +42,7 @@ impl Study {
         if !self.datasets.is_empty() {
             text += "\n### Data\n\n";
             let header = ["dataset", "nodes", "non-zeros", "on disk", "time to make", "memory"];
-            let row = |one: &super::Dataset| {
+            let row = |one: &Dataset| {
                 vec![
                     one.name.clone(),
                     quantity::count(one.nodes),
@@ -53,6 +53,11 @@ impl Study {
                 ]
             };
             text += &table(&header.map(String::from), self.datasets.iter().map(row));
+        }
+        let scaling: Vec<_> = self.datasets.iter().flat_map(Dataset::scaling_cells).collect();
+        if !scaling.is_empty() {
+            text += "\n### Sweeps by the number of threads\n\n";
+            text += &table(&SCALING.map(String::from), scaling.into_iter().map(Vec::from));
         }
         text
     }

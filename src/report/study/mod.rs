@@ -6,9 +6,10 @@ mod markdown;
 mod page;
 mod text;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::metrics::MeanDeviation;
+use crate::report::quantity;
 use crate::run::{Figures, SavedRun, SweepsPerEpoch};
 
 /// An experiment with its results so far.
@@ -81,7 +82,40 @@ pub struct Dataset {
     pub seconds: Option<f64>,
     /// Peak resident memory of that process.
     pub peak_bytes: Option<u64>,
+    /// Sweeps on several numbers of threads, where they were measured.
+    pub scaling: Vec<Scaling>,
 }
+
+/// A sweep over all rows on some threads; the best of several.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Scaling {
+    /// Number of threads.
+    pub threads: usize,
+    /// Seconds of a forward sweep.
+    pub forward_seconds: f64,
+    /// Seconds of an adjoint sweep.
+    pub adjoint_seconds: f64,
+}
+
+impl Dataset {
+    /// Its sweeps by threads: name, threads, forward, adjoint, and the speed-up over the first row.
+    fn scaling_cells(&self) -> Vec<[String; 5]> {
+        let row = |one: &Scaling| {
+            let first = &self.scaling[0];
+            [
+                self.name.clone(),
+                one.threads.to_string(),
+                quantity::seconds(one.forward_seconds),
+                quantity::seconds(one.adjoint_seconds),
+                format!("{:.2}", first.forward_seconds / one.forward_seconds),
+            ]
+        };
+        self.scaling.iter().map(row).collect()
+    }
+}
+
+/// Titles of [`Dataset::scaling_cells`].
+const SCALING: [&str; 5] = ["dataset", "threads", "forward sweep", "adjoint sweep", "speed-up"];
 
 /// A table or figure of the paper.
 #[derive(Clone, Debug, Serialize)]
@@ -323,6 +357,10 @@ pub mod testing {
                 bytes_on_disk: Some(2048),
                 seconds: Some(0.5),
                 peak_bytes: Some(1 << 20),
+                scaling: vec![
+                    Scaling { threads: 1, forward_seconds: 0.75, adjoint_seconds: 0.5 },
+                    Scaling { threads: 2, forward_seconds: 0.5, adjoint_seconds: 0.25 },
+                ],
             }],
             panels: vec![panel],
             commands: vec!["ignn train a --out b".into()],

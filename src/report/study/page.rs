@@ -1,7 +1,7 @@
 //! A study as an HTML page: the paper's figures redrawn from our results, and tables that compare
 //! them with the published figures.
 
-use super::{Cost, Dataset, Panel, Row, Study};
+use super::{Cost, Dataset, Panel, Row, SCALING, Study};
 use crate::report::page::{Axis, Cell, Chart, Page, Section, Series, Table};
 use crate::report::quantity;
 use crate::report::runs::title;
@@ -124,6 +124,16 @@ fn data(datasets: &[Dataset]) -> Section {
         ]);
     }
     section.table(&table);
+    let scaling: Vec<_> = datasets.iter().flat_map(Dataset::scaling_cells).collect();
+    if !scaling.is_empty() {
+        section.text("Sweeps over all rows by the number of threads, the best of several.");
+        let mut table = Table::new(&SCALING);
+        for [name, numbers @ ..] in &scaling {
+            let numbers = numbers.iter().map(Cell::number);
+            table.row([Cell::text(name)].into_iter().chain(numbers));
+        }
+        section.table(&table);
+    }
     section
 }
 
@@ -192,6 +202,8 @@ mod tests {
             "chains-10",
             "12.0 + 9.0",
             "3.0 MiB",
+            "speed-up",
+            "1.50",
         ] {
             assert!(html.contains(word), "{word}");
         }
