@@ -30,7 +30,7 @@ use ignn_format::manifest::Scale;
 use rayon::prelude::*;
 
 use super::shared_rows::Factor;
-use super::{Selected, Selection, SharedRows};
+use super::{Lockstep, Selected, Selection, SharedRows};
 use crate::parallel::RowBlocks;
 
 /// Arrays that do not form an operator.
@@ -60,6 +60,7 @@ pub struct AdjacencyRef<'a> {
     row_scale: Option<&'a [f32]>,
     chosen: Option<Chosen<'a>>,
     shared: Option<&'a SharedRows>,
+    lockstep: Option<&'a Lockstep>,
 }
 
 /// The factors `expand . core . collect` of an operator with repeated rows, each an operator.
@@ -118,6 +119,7 @@ impl<'a> AdjacencyRef<'a> {
             row_scale: None,
             chosen: None,
             shared: None,
+            lockstep: None,
         }
     }
 
@@ -140,7 +142,7 @@ impl<'a> AdjacencyRef<'a> {
     pub fn with_values(self, values: &'a [f32]) -> Self {
         assert!(self.chosen.is_none(), "values before a selection");
         assert_eq!(values.len(), self.neighbours.len(), "one value per entry");
-        Self { values: Some(values), ..self }
+        Self { values: Some(values), lockstep: None, ..self }
     }
 
     /// With a factor for each column, applied while gathering.
@@ -175,6 +177,16 @@ impl<'a> AdjacencyRef<'a> {
         Self { shared: Some(shared), ..self }
     }
 
+    /// With a copy of these very entries, by which sweeps over narrow states gather.
+    ///
+    /// # Panics
+    /// If the shapes differ, or the operator is a selection.
+    pub fn with_lockstep(self, copy: &'a Lockstep) -> Self {
+        assert!(self.chosen.is_none(), "a copy before a selection");
+        assert_eq!(copy.rows(), self.rows(), "a copy of this operator");
+        Self { lockstep: Some(copy), ..self }
+    }
+
     /// The operator restricted to some of its graphs. Fails if an entry leaves its graph.
     ///
     /// # Panics
@@ -188,7 +200,7 @@ impl<'a> AdjacencyRef<'a> {
     pub(super) fn with_rows(self, source: &'a [u32], offsets: &'a [u64]) -> Self {
         let chosen = Some(Chosen { source, stored: self.offsets });
         // Repeated rows were found over all graphs.
-        Self { columns: source.len(), offsets, chosen, shared: None, ..self }
+        Self { columns: source.len(), offsets, chosen, shared: None, lockstep: None, ..self }
     }
 
     /// A^T: gathers over incoming edges, for the forward sweep. Relations are checked when they are
@@ -241,6 +253,7 @@ impl<'a> AdjacencyRef<'a> {
             row_scale: None,
             chosen: None,
             shared: None,
+            lockstep: None,
         };
         let collect = Self { gather_scale: self.gather_scale, ..factor(&shared.collect) };
         Some(Factors {
@@ -257,6 +270,17 @@ impl<'a> AdjacencyRef<'a> {
     /// The repeated rows, if they were searched for and found.
     pub fn shared(&self) -> Option<&'a SharedRows> {
         self.shared
+    }
+
+    /// The copy of the entries for narrow states, if there is one that holds for all of them.
+    #[inline(always)]
+    pub(super) fn lockstep(&self) -> Option<&'a Lockstep> {
+        self.lockstep.filter(|_| self.gather_scale.is_none() && self.shared.is_none())
+    }
+
+    /// Whether sweeps over a state of this width gather by a copy of the entries.
+    pub(super) fn goes_in_lockstep(&self, width: usize) -> bool {
+        self.lockstep.is_some() && self.shared.is_none() && Lockstep::serves(width)
     }
 
     /// Number of gathered entries before each row; with repeated rows, one per row.

@@ -17,13 +17,10 @@ const AHEAD: usize = 24;
 /// The same for rows of at most two lines, which are summed in less time.
 const FAR_AHEAD: usize = 64;
 
-/// Rows that are shorter than a line are prefetched if the matrix is larger than the caches. From a
-/// cache the processor has enough of them in flight by itself, as the loads of an entry depend on
-/// nothing but its neighbour.
-const CACHED: usize = 32 << 20;
-
-/// Terms that are listed together.
-const LISTED: usize = 1024;
+/// Narrower rows are prefetched if the matrix is larger than the caches of a thread. From these the
+/// processor has enough of them in flight by itself, as the loads of an entry depend on nothing but
+/// its neighbour.
+const CACHED: usize = 6 << 20;
 
 /// Lines that a gathered row takes; narrow rows take one.
 pub fn lines_per_row(cols: usize) -> usize {
@@ -153,7 +150,7 @@ pub fn all(
 ) {
     let block = |_, range, mut to: MatrixMut<'_>| {
         if to.stride() < LINE {
-            packed(isa, adjacency, from, range, to.padded_mut());
+            packed(isa, adjacency, from, range, &[], to.padded_mut());
         } else {
             rows(isa, adjacency, from, range, to.lines_mut());
         }
@@ -173,15 +170,18 @@ pub fn part_of_row(
     isa.dispatch(Gather { adjacency, from, what: What::Part { row, range, out } });
 }
 
-/// Rows of a narrow matrix, one behind the other as in the matrix: `stride` floats per row.
+/// Rows of a narrow matrix, one behind the other as in the matrix: `stride` floats per row. `hubs`
+/// are terms and rows that were gathered before, ascending and among these rows; what is in their
+/// place afterwards is not their sum.
 pub fn packed(
     isa: Isa,
     adjacency: AdjacencyRef<'_>,
     from: MatrixRef<'_>,
     rows: Range<usize>,
+    hubs: &[(usize, usize)],
     out: &mut [f32],
 ) {
-    isa.dispatch(Gather { adjacency, from, what: What::Packed { rows, out } });
+    isa.dispatch(Gather { adjacency, from, what: What::Packed { rows, hubs, out } });
 }
 
 /// Gathering as a function of its own: it is compiled once for each instruction set, apart from what
@@ -195,7 +195,7 @@ struct Gather<'a> {
 enum What<'a> {
     Rows { rows: Range<usize>, end: usize, out: &'a mut [Line] },
     Part { row: usize, range: Range<usize>, out: &'a mut [Line] },
-    Packed { rows: Range<usize>, out: &'a mut [f32] },
+    Packed { rows: Range<usize>, hubs: &'a [(usize, usize)], out: &'a mut [f32] },
 }
 
 impl Kernel for Gather<'_> {
@@ -231,17 +231,71 @@ impl Gather<'_> {
                 let entries = Entries::of(&adjacency, row, range, end);
                 one_row::<L, W>(entries, weight, from, 1.0, out);
             }
-            What::Packed { rows, out } => match from.stride() {
-                1 => listed::<L, W, 1>(&adjacency, weight, from.padded(), rows, out),
-                2 => listed::<L, W, 2>(&adjacency, weight, from.padded(), rows, out),
-                4 => summed::<L, W, 4>(&adjacency, weight, from.padded(), rows, out),
-                _ => summed::<L, W, 8>(&adjacency, weight, from.padded(), rows, out),
+            What::Packed { rows, hubs, out } => match from.stride() {
+                1 => narrow_rows::<L, W, 1>(&adjacency, weight, from.padded(), rows, hubs, out),
+                2 => narrow_rows::<L, W, 2>(&adjacency, weight, from.padded(), rows, hubs, out),
+                4 => narrow_rows::<L, W, 4>(&adjacency, weight, from.padded(), rows, hubs, out),
+                _ => besides::<L, W, 8>(&adjacency, weight, from.padded(), rows, hubs, out),
             },
         }
     }
 }
 
-/// Rows of 4 or 8 floats: each is summed in a register.
+/// Rows of at most 4 floats: those of whole windows in lockstep, if the operator has a copy of its
+/// entries for that, and the others one after the other. The sums have the same bits either way.
+#[inline(always)]
+fn narrow_rows<L: Lanes, W: Weight, const STRIDE: usize>(
+    adjacency: &AdjacencyRef<'_>,
+    weight: W,
+    source: &[f32],
+    rows: Range<usize>,
+    hubs: &[(usize, usize)],
+    out: &mut [f32],
+) {
+    let Some(copy) = adjacency.lockstep() else {
+        return besides::<L, W, STRIDE>(adjacency, weight, source, rows, hubs, out);
+    };
+    let windows = copy.whole_windows(&rows);
+    let (before, rest) = out.split_at_mut((windows.start - rows.start) * STRIDE);
+    let (within, after) = rest.split_at_mut(windows.len() * STRIDE);
+    let upto = |row: usize| hubs.partition_point(|hub| hub.1 < row);
+    let (first, last) = (upto(windows.start), upto(windows.end));
+    let others = rows.start..windows.start;
+    besides::<L, W, STRIDE>(adjacency, weight, source, others, &hubs[..first], before);
+    let others = windows.end..rows.end;
+    besides::<L, W, STRIDE>(adjacency, weight, source, others, &hubs[last..], after);
+    let (hubs, out) = (&hubs[first..last], within.as_chunks_mut::<STRIDE>().0);
+    let (from, _) = source.as_chunks::<STRIDE>();
+    let prefetches = size_of_val(source) > CACHED;
+    copy.gather::<L, STRIDE>(adjacency.row_scale(), from, prefetches, windows.clone(), out);
+    for &row in copy.long_rows(&windows) {
+        let row = row as usize;
+        if hubs.binary_search_by_key(&row, |hub| hub.1).is_err() {
+            let out = out[row - windows.start..][..1].as_flattened_mut();
+            besides::<L, W, STRIDE>(adjacency, weight, source, row..row + 1, &[], out);
+        }
+    }
+}
+
+/// Rows other than hubs.
+#[inline(always)]
+fn besides<L: Lanes, W: Weight, const STRIDE: usize>(
+    adjacency: &AdjacencyRef<'_>,
+    weight: W,
+    source: &[f32],
+    rows: Range<usize>,
+    hubs: &[(usize, usize)],
+    out: &mut [f32],
+) {
+    let mut start = rows.start;
+    for end in hubs.iter().map(|hub| hub.1).chain([rows.end]) {
+        let out = &mut out[(start - rows.start) * STRIDE..];
+        summed::<L, W, STRIDE>(adjacency, weight, source, start..end, out);
+        start = end + 1;
+    }
+}
+
+/// Rows of at most 8 floats, one after the other: each is summed in registers.
 #[inline(always)]
 fn summed<L: Lanes, W: Weight, const STRIDE: usize>(
     adjacency: &AdjacencyRef<'_>,
@@ -251,7 +305,7 @@ fn summed<L: Lanes, W: Weight, const STRIDE: usize>(
     out: &mut [f32],
 ) {
     let (neighbours, (source, _)) = (adjacency.neighbours(), source.as_chunks::<STRIDE>());
-    let prefetches = STRIDE == 8 || size_of_val(source) > CACHED;
+    let prefetches = size_of_val(source) > CACHED;
     for (row, out) in rows.zip(out.as_chunks_mut::<STRIDE>().0) {
         let (range, shift) = (adjacency.range(row), adjacency.shift(row));
         let mut sums = [0.0; STRIDE];
@@ -269,110 +323,6 @@ fn summed<L: Lanes, W: Weight, const STRIDE: usize>(
         let factor = adjacency.row_factor(row);
         *out = sums.map(|sum| sum * factor);
     }
-}
-
-/// Rows of 1 or 2 floats. First the terms of many rows are listed, in a loop without the ends of
-/// rows, which no processor predicts; then each row adds its part of the list, a line at a time.
-#[inline(always)]
-fn listed<L: Lanes, W: Weight, const STRIDE: usize>(
-    adjacency: &AdjacencyRef<'_>,
-    weight: W,
-    source: &[f32],
-    rows: Range<usize>,
-    out: &mut [f32],
-) {
-    let (neighbours, (source, _)) = (adjacency.neighbours(), source.as_chunks::<STRIDE>());
-    // One line more, because lines are loaded whole.
-    let mut list = [[0.0; STRIDE]; LISTED + LINE];
-    let mut outs = out.as_chunks_mut::<STRIDE>().0.iter_mut();
-    let is_stored = adjacency.source().is_none();
-    let mut row = rows.start;
-    while row < rows.end {
-        let start = adjacency.range(row).start;
-        let (mut end, mut count) = (row, 0);
-        while end < rows.end {
-            let more = adjacency.range(end).len();
-            if count + more > LISTED {
-                break;
-            }
-            (end, count) = (end + 1, count + more);
-        }
-        if end == row {
-            // A row longer than the list.
-            let (range, shift) = (adjacency.range(row), adjacency.shift(row));
-            let mut sum = L::splat(0.0);
-            let mut at = range.start;
-            while at < range.end {
-                let stop = range.end.min(at + LISTED);
-                fill(weight, &neighbours[at..stop], at, shift, source, &mut list);
-                sum = add_list::<L>(sum, list.as_flattened(), (stop - at) * STRIDE);
-                at = stop;
-            }
-            if let Some(out) = outs.next() {
-                *out = total::<L, STRIDE>(sum, adjacency.row_factor(row));
-            }
-            row += 1;
-            continue;
-        }
-        if is_stored {
-            fill(weight, &neighbours[start..start + count], start, 0, source, &mut list);
-        } else {
-            let mut at = 0;
-            for row in row..end {
-                let range = adjacency.range(row);
-                let (first, shift) = (range.start, adjacency.shift(row));
-                fill(weight, &neighbours[range.clone()], first, shift, source, &mut list[at..]);
-                at += range.len();
-            }
-        }
-        let mut at = 0;
-        for (row, out) in (row..end).zip(&mut outs) {
-            let count = adjacency.range(row).len() * STRIDE;
-            let sum = add_list::<L>(L::splat(0.0), &list.as_flattened()[at..], count);
-            *out = total::<L, STRIDE>(sum, adjacency.row_factor(row));
-            at += count;
-        }
-        row = end;
-    }
-}
-
-/// Lists the terms of entries from `first` on.
-#[inline(always)]
-fn fill<W: Weight, const STRIDE: usize>(
-    weight: W,
-    neighbours: &[u32],
-    first: usize,
-    shift: u32,
-    source: &[[f32; STRIDE]],
-    list: &mut [[f32; STRIDE]],
-) {
-    for ((at, &neighbour), out) in neighbours.iter().enumerate().zip(list) {
-        let x = source[neighbour.wrapping_sub(shift) as usize];
-        *out = match W::ALL_ONE {
-            true => x,
-            false => x.map(|x| x * weight.at(first + at, neighbour)),
-        };
-    }
-}
-
-/// Adds the first `count` floats of a list lane by lane.
-#[inline(always)]
-fn add_list<L: Lanes>(mut sum: L, list: &[f32], mut count: usize) -> L {
-    let mut list = list;
-    while let (true, Some((line, rest))) = (count > 0, list.split_first_chunk::<LINE>()) {
-        sum = sum.add(L::load_first(line, count));
-        (list, count) = (rest, count.saturating_sub(LINE));
-    }
-    sum
-}
-
-#[inline(always)]
-fn total<L: Lanes, const STRIDE: usize>(sum: L, factor: f32) -> [f32; STRIDE] {
-    let [even, odd] = sum.sum_pairs();
-    std::array::from_fn(|k| match STRIDE {
-        1 => (even + odd) * factor,
-        _ => [even, odd][k % 2] * factor,
-    })
 }
 
 /// The rows themselves, in the layout of [`rows`].

@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use super::{AdjacencyError, AdjacencyRef, Selection, SharedRows};
+use super::{AdjacencyError, AdjacencyRef, Lockstep, Selection, SharedRows};
 use crate::graph::Relation;
 
 /// An operator with shared ownership of its arrays.
@@ -15,6 +15,8 @@ pub struct Adjacency {
     arrays: Arrays,
     /// Repeated rows, if they were searched for and found.
     shared: Option<Arc<SharedRows>>,
+    /// A copy of the entries for narrow states, if one was made.
+    lockstep: Option<Arc<Lockstep>>,
     /// The rows, if this is the operator of a selection of graphs.
     selected: Option<Arc<SelectedRows>>,
 }
@@ -63,11 +65,13 @@ impl Adjacency {
             Self {
                 arrays: Arrays::Incoming(relation.clone()),
                 shared: shared_incoming,
+                lockstep: None,
                 selected: None,
             },
             Self {
                 arrays: Arrays::Outgoing(relation.clone()),
                 shared: shared_outgoing,
+                lockstep: None,
                 selected: None,
             },
         ]
@@ -76,7 +80,7 @@ impl Adjacency {
     /// Both directions of a mapped relation, `[A^T, A]`, without a search for repeated rows.
     pub fn mapped(relation: &Relation) -> [Self; 2] {
         [Arrays::Incoming(relation.clone()), Arrays::Outgoing(relation.clone())]
-            .map(|arrays| Self { arrays, shared: None, selected: None })
+            .map(|arrays| Self { arrays, shared: None, lockstep: None, selected: None })
     }
 
     /// An operator in memory of `offsets.len() - 1` rows and `columns` columns: row `i` gathers
@@ -102,7 +106,12 @@ impl Adjacency {
         AdjacencyRef::new(columns, &offsets, &neighbours)?;
         let (values, gather_scale, row_scale) = (None, None, None);
         let csr = Csr { columns, offsets, neighbours, values, gather_scale, row_scale };
-        Ok(Self { arrays: Arrays::Memory(Arc::new(csr)), shared: None, selected: None })
+        Ok(Self {
+            arrays: Arrays::Memory(Arc::new(csr)),
+            shared: None,
+            lockstep: None,
+            selected: None,
+        })
     }
 
     /// With one value per entry.
@@ -142,8 +151,8 @@ impl Adjacency {
         assert!(self.selected.is_none(), "values and scales come before a selection");
         let Arrays::Memory(csr) = &mut self.arrays else { panic!("an operator in memory") };
         change(Arc::make_mut(csr));
-        // The repeated rows were found with other values.
-        self.shared = None;
+        // Both were made with other values.
+        (self.shared, self.lockstep) = (None, None);
         self
     }
 
@@ -157,6 +166,40 @@ impl Adjacency {
         Self { shared: None, ..self }
     }
 
+    /// The same operators, `[A_r^T, A_r]` of every relation, with copies of their entries for narrow
+    /// states. A relation that stores one direction has one copy. Selections and operators with
+    /// repeated rows have none.
+    ///
+    /// # Panics
+    /// If there are not as many relations in both directions.
+    pub fn in_lockstep([incoming, outgoing]: [&[Self]; 2]) -> [Vec<Self>; 2] {
+        assert_eq!(incoming.len(), outgoing.len(), "both directions of the same relations");
+        let copied = |of: &Self| {
+            let view = of.view();
+            let is_plain = of.shared.is_none() && of.selected.is_none();
+            let lockstep = is_plain.then(|| Arc::new(Lockstep::of(&view)));
+            Self { lockstep, ..of.clone() }
+        };
+        let both = incoming.iter().zip(outgoing).map(|(a, b)| {
+            let first = copied(a);
+            let (of_a, of_b) = (a.view(), b.view());
+            let is_stored_once = std::ptr::eq(of_a.neighbours(), of_b.neighbours())
+                && std::ptr::eq(of_a.offsets(), of_b.offsets());
+            let second = match is_stored_once {
+                true => Self { lockstep: first.lockstep.clone(), ..b.clone() },
+                false => copied(b),
+            };
+            (first, second)
+        });
+        let (incoming, outgoing) = both.unzip();
+        [incoming, outgoing]
+    }
+
+    /// Bytes of the copy of the entries, if there is one.
+    pub fn copied_bytes(&self) -> usize {
+        self.lockstep.as_ref().map_or(0, |copy| copy.held())
+    }
+
     /// The operator of some of its graphs, over the same arrays. It is an error if one of their
     /// entries leaves its graph.
     ///
@@ -166,7 +209,7 @@ impl Adjacency {
         let offsets = self.view().select(selection)?.into_offsets();
         let selected = SelectedRows { selection: Arc::clone(selection), offsets };
         let (arrays, selected) = (self.arrays.clone(), Some(Arc::new(selected)));
-        Ok(Self { arrays, shared: None, selected })
+        Ok(Self { arrays, shared: None, lockstep: None, selected })
     }
 
     /// The arrays as kernels take them.
@@ -183,10 +226,11 @@ impl Adjacency {
                 )
             }
         };
-        match (&self.selected, &self.shared) {
-            (Some(rows), _) => stored.with_rows(rows.selection.source(), &rows.offsets),
-            (None, Some(shared)) => stored.with_shared(shared),
-            (None, None) => stored,
+        match (&self.selected, &self.shared, &self.lockstep) {
+            (Some(rows), ..) => stored.with_rows(rows.selection.source(), &rows.offsets),
+            (None, Some(shared), _) => stored.with_shared(shared),
+            (None, None, Some(copy)) => stored.with_lockstep(copy),
+            (None, None, None) => stored,
         }
     }
 }
@@ -208,7 +252,7 @@ impl From<AdjacencyRef<'_>> for Adjacency {
             row_scale: owned(view.row_scale()),
         };
         let shared = view.shared().cloned().map(Arc::new);
-        Self { arrays: Arrays::Memory(Arc::new(csr)), shared, selected: None }
+        Self { arrays: Arrays::Memory(Arc::new(csr)), shared, lockstep: None, selected: None }
     }
 }
 

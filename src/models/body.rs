@@ -22,7 +22,11 @@ impl Body {
         match &shape.body {
             BodyShape::Equilibrium { activation, .. } => {
                 let layer = Equilibrium::new(operators, width, *activation);
-                Self::Equilibrium(Box::new(if trains { layer.with_adjoint() } else { layer }))
+                let layer = match trains {
+                    true => layer.with_adjoint().in_lockstep(operators),
+                    false => layer,
+                };
+                Self::Equilibrium(Box::new(layer))
             }
             BodyShape::Explicit(map) => {
                 let layer = Explicit::new(operators, &**map, width);

@@ -10,12 +10,15 @@
 //! On several ranks ([`Operators::of_rank`]), the operators are those of the rank's own rows; their
 //! columns are these rows and ghosts ([`Rows`]).
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use ignn_format::checksum::{hex, of_bytes};
 
+use crate::dense::Scratch;
 use crate::graph::{Graph, Relation};
-use crate::kernels::{Adjacency, AdjacencyError, AdjacencyRef, Isa, Selection, ghosts, views};
+use crate::kernels::{
+    Adjacency, AdjacencyError, AdjacencyRef, Isa, Lockstep, Selection, ghosts, views,
+};
 use crate::parallel::{Partition, Ranks, RowBlocks, Rows};
 use crate::solver::graph_radii::{graph_radii, of_graphs};
 use crate::solver::ordered::Order;
@@ -44,6 +47,9 @@ struct Inner {
     nonzeros: usize,
     /// On several ranks.
     whole: Option<Whole>,
+    /// The operators with copies of their entries, once a layer wanted them; `None` inside if there
+    /// is no memory for them.
+    copied: OnceLock<Option<[Vec<Adjacency>; 2]>>,
 }
 
 /// The operators of all rows, of which a rank has some. They are mapped, not held in memory.
@@ -278,6 +284,7 @@ impl Operators {
             rows,
             nonzeros,
             whole,
+            copied: OnceLock::new(),
         };
         Self { inner: Arc::new(inner) }
     }
@@ -373,6 +380,40 @@ impl Operators {
     /// A_r of every relation, as values that can be cloned and kept.
     pub fn outgoing_adjacency(&self) -> &[Adjacency] {
         &self.inner.outgoing
+    }
+
+    /// A_r^T and A_r of every relation with copies of their entries, if sweeps over states of this
+    /// width gain from them and all matrices are in memory. The first call makes the copies, which
+    /// are kept as long as these operators ([`Operators::copied_bytes`]).
+    pub fn in_lockstep(&self, width: usize) -> Option<[&[Adjacency]; 2]> {
+        if !Lockstep::serves(width) || Scratch::current().is_some() {
+            return None;
+        }
+        let both = || [self.incoming_adjacency(), self.outgoing_adjacency()];
+        let copied = self.inner.copied.get_or_init(|| Some(Adjacency::in_lockstep(both())));
+        copied.as_ref().map(|[incoming, outgoing]| [&incoming[..], &outgoing[..]])
+    }
+
+    /// Makes no copies of entries from now on, for want of memory.
+    pub fn leave_out_copies(&self) {
+        // Copies that exist are in memory already.
+        let _ = self.inner.copied.set(None);
+    }
+
+    /// Bytes of the copies of entries for layers of this width: of relations with so many nodes and
+    /// entries, whether they are weighted, and whether one direction serves both.
+    pub fn copied_bytes(
+        width: usize,
+        relations: impl IntoIterator<Item = (u64, u64, bool, bool)>,
+    ) -> u64 {
+        let of = |(nodes, entries, is_weighted, is_stored_once)| {
+            let bytes = Lockstep::bytes(nodes, entries, is_weighted);
+            if is_stored_once { bytes } else { bytes.saturating_mul(2) }
+        };
+        match Lockstep::serves(width) {
+            true => relations.into_iter().map(of).fold(0, u64::saturating_add),
+            false => 0,
+        }
     }
 
     /// Blocks of rows for gathers over incoming edges.

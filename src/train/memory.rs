@@ -13,6 +13,7 @@
 //! | adjoint | 2 n x m: R and G |
 //! | parameters | value; of those that steps change also gradient, moments, best epoch |
 //! | readout | m + c per evaluated item; the same again for gradients of the training part |
+//! | copies | of the entries of the graph, for layers of at most 4 columns |
 //!
 //! Moves are counted in full, although only slow solves allocate them. The graph is mapped and not
 //! part of the sum, nor are the program itself, its threads and the labels.
@@ -24,12 +25,12 @@ use super::task::computed_columns;
 use super::{Task, TrainError};
 use crate::config::{Config, FeatureSource, ModelConfig};
 use crate::dense::stride;
-use crate::graph::{Graph, Manifest};
+use crate::graph::{Graph, Manifest, RelationEntry};
 use crate::models::kinds::FeatureRule;
-use crate::models::{DiskPlan, Facts, Kind, LayerShape, Needs, NetworkShape, PlanError};
-use crate::nn::{Mapped, PoolingChoice, evaluated_nodes};
+use crate::models::{BodyShape, DiskPlan, Facts, Kind, LayerShape, Needs, NetworkShape, PlanError};
+use crate::nn::{Mapped, Operators, PoolingChoice, evaluated_nodes};
 use crate::optim::Method;
-use crate::parallel;
+use crate::parallel::{self, Rows};
 
 /// Bytes by part.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -46,6 +47,9 @@ pub struct Estimate {
     pub parameters: u64,
     /// Rows that are read out, with their gradients.
     pub readout: u64,
+    /// Copies of the graph's entries, which narrow layers gather by. They are left out where memory
+    /// has no room for them.
+    pub copies: u64,
     /// Sum of the parts.
     pub total: u64,
 }
@@ -69,6 +73,9 @@ pub struct DataFacts {
     pub train_items: u64,
     /// Those of all parts.
     pub items: u64,
+    /// Rows and entries of each relation, whether it is weighted, and whether one direction serves
+    /// both. None if the nodes belong to many graphs, which are not copied.
+    pub relations: Vec<(u64, u64, bool, bool)>,
 }
 
 impl DataFacts {
@@ -99,6 +106,10 @@ impl DataFacts {
             has_batches,
             train_items: parts.train.len() as u64,
             items: items as u64,
+            relations: match has_batches {
+                true => Vec::new(),
+                false => relations(manifest, task.rows_of_rank()),
+            },
             model,
         }
     }
@@ -130,12 +141,12 @@ impl DataFacts {
             FeatureRule::Configured if config.model.features == FeatureSource::Learned => None,
             FeatureRule::Configured => given,
         };
-        let relations = manifest.relations.iter().map(|relation| relation.name.clone()).collect();
+        let names = manifest.relations.iter().map(|relation| relation.name.clone()).collect();
         Self {
             model: Facts {
                 nodes: nodes as usize,
                 columns,
-                relations,
+                relations: names,
                 radii: Vec::new(),
                 outputs: outputs as usize,
                 pools: graphs.is_some(),
@@ -147,6 +158,10 @@ impl DataFacts {
             has_batches: false,
             train_items: items,
             items,
+            relations: match manifest.graphs {
+                Some(_) => Vec::new(),
+                None => relations(manifest, None),
+            },
         }
     }
 
@@ -158,6 +173,17 @@ impl DataFacts {
     fn nodes_at_once(&self) -> u64 {
         self.trained_nodes.max(self.evaluated_nodes)
     }
+}
+
+/// Rows and entries of the relations; on several ranks about those of one.
+fn relations(manifest: &Manifest, rows: Option<&Rows>) -> Vec<(u64, u64, bool, bool)> {
+    let nodes = manifest.nodes;
+    let own = rows.map_or(nodes, |rows| rows.len() as u64);
+    let relation = |relation: &RelationEntry| {
+        let entries = u128::from(relation.nonzeros) * u128::from(own) / u128::from(nodes.max(1));
+        (own, entries as u64, relation.weighted, relation.symmetric)
+    };
+    manifest.relations.iter().map(relation).collect()
 }
 
 /// Rows of the dataset's features that all threads read at a time.
@@ -207,6 +233,13 @@ impl Estimate {
             add(&mut estimate.input, own_input.saturating_add(temporary));
             add(&mut estimate.adjoint, adjoint);
         }
+        let is_solved = |layer: &&LayerShape| matches!(layer.body, BodyShape::Equilibrium { .. });
+        // All layers share one copy.
+        let copied = |layer: &LayerShape| {
+            Operators::copied_bytes(layer.width, data.relations.iter().copied())
+        };
+        estimate.copies =
+            shape.layers.iter().filter(is_solved).map(copied).max().unwrap_or_default();
         let [held, reading] = features(data, &shape.layers[0]);
         let later = [estimate.states, estimate.input, estimate.adjoint, estimate.readout];
         estimate.features = held.max(reading.saturating_sub(sum(later)));
@@ -214,8 +247,14 @@ impl Estimate {
         Some(estimate)
     }
 
+    /// What training cannot do without.
+    pub fn needed(&self) -> u64 {
+        // A sum that has overflowed stays where it is.
+        if self.total == u64::MAX { self.total } else { self.total.saturating_sub(self.copies) }
+    }
+
     /// Every part with its name.
-    pub fn parts(&self) -> [(&'static str, u64); 6] {
+    pub fn parts(&self) -> [(&'static str, u64); 7] {
         [
             ("features", self.features),
             ("states", self.states),
@@ -223,20 +262,31 @@ impl Estimate {
             ("adjoint", self.adjoint),
             ("parameters", self.parameters),
             ("readout", self.readout),
+            ("copies", self.copies),
         ]
     }
 }
 
 /// Bytes that training needs.
 pub fn estimate(task: &Task, config: &Config) -> u64 {
-    // Settings that do not describe a model are refused later, when it is built.
-    Estimate::new(&DataFacts::of_task(task, config), config).map_or(0, |estimate| estimate.total)
+    of_task(task, config).map_or(0, |estimate| match task.leaves_out_copies() {
+        true => estimate.needed(),
+        false => estimate.total,
+    })
+}
+
+/// The estimate; settings that do not describe a model are refused later, when it is built.
+fn of_task(task: &Task, config: &Config) -> Option<Estimate> {
+    Estimate::new(&DataFacts::of_task(task, config), config)
 }
 
 /// How training keeps to `allowed` bytes of memory with matrices on a disk; `None` if everything
 /// fits. The error says what would fit.
 pub fn plan(task: &Task, config: &Config, allowed: u64) -> Result<Option<DiskPlan>, TrainError> {
     let facts = DataFacts::of_task(task, config);
+    if of_task(task, config).is_some_and(|estimate| estimate.total > allowed) {
+        task.leave_out_copies();
+    }
     let planned = disk_plan(&facts, task.graph().manifest(), config, allowed);
     planned.map_err(|error| match error {
         PlanError::Memory { of, needed, least, allowed, .. } => {
@@ -261,7 +311,7 @@ pub fn disk_plan(
     let is_sparse = facts.nonzeros.is_some();
     let needs = Needs {
         what: "training",
-        total: estimate.total,
+        total: estimate.needed(),
         sparse: if is_sparse { estimate.features } else { 0 },
         moves: moves(&shape, config, facts.nodes()),
         nodes: facts.nodes(),
@@ -280,8 +330,12 @@ fn moves(shape: &NetworkShape, config: &Config, nodes: u64) -> u64 {
     rows.saturating_mul(buffers).saturating_mul(nodes)
 }
 
-/// Returns an error that says what would fit, if training needs more than `allowed` bytes.
+/// Bytes that training needs within `allowed` ones: if only copies of entries do not fit, it goes
+/// without them. Returns an error that says what would fit, if it needs more.
 pub fn check(task: &Task, config: &Config, allowed: u64) -> Result<u64, TrainError> {
+    if of_task(task, config).is_some_and(|estimate| estimate.total > allowed) {
+        task.leave_out_copies();
+    }
     let needed = estimate(task, config);
     if needed <= allowed {
         return Ok(needed);
@@ -302,7 +356,8 @@ fn widest(task: &Task, config: &Config, allowed: u64) -> Option<usize> {
             let fits = |width: &usize| {
                 let model = ModelConfig { state: vec![*width], ..config.model.clone() };
                 let narrower = Config { model, ..config.clone() };
-                Estimate::new(&facts, &narrower).is_some_and(|estimate| estimate.total <= allowed)
+                Estimate::new(&facts, &narrower)
+                    .is_some_and(|estimate| estimate.needed() <= allowed)
             };
             // The widest that fits, by bisection: the estimate grows with the width.
             let (mut widest, mut too_wide) = (0, width);
@@ -482,6 +537,18 @@ mod tests {
         assert_eq!(found.readout, 3 * 10 * 4 * (64 + 8));
         let parts: u64 = found.parts().iter().map(|part| part.1).sum();
         assert_eq!(found.total, parts);
+    }
+
+    #[test]
+    fn copies_of_entries_are_counted_for_narrow_layers_and_not_needed() {
+        let manifest = manifest(Value::Null, Value::Null);
+        let [narrow, wide] =
+            ["model.state=4", "model.state=5"].map(|set| estimate(&manifest, &[set]));
+        // 4 bytes per entry and 3 per row, and 8 for each of 4 windows: one direction is stored.
+        assert_eq!((narrow.copies, wide.copies), (5000 * 4 + 1000 * 3 + 4 * 8, 0));
+        assert_eq!(narrow.needed(), narrow.total - narrow.copies);
+        let parts: u64 = narrow.parts().iter().map(|part| part.1).sum();
+        assert_eq!(narrow.total, parts);
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! What training needs from a graph: operators, labels, and the items of each part of a split. This
 //! module reads and checks; it holds no model.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use ignn_format::FormatError;
@@ -110,6 +111,8 @@ pub struct Task {
     graph: Graph,
     ranks: Arc<dyn Ranks>,
     operators: OnceLock<Operators>,
+    /// Whether there is no memory for copies of the operators' entries.
+    leaves_out_copies: AtomicBool,
     labels: Labels,
     /// For numbers: the statistics of the training part, and all numbers standardised by them.
     standardised: Option<(Scaling, Vec<f32>)>,
@@ -226,6 +229,7 @@ impl Task {
             graph,
             ranks: Alone::shared(),
             operators: OnceLock::new(),
+            leaves_out_copies: AtomicBool::new(false),
             labels,
             standardised,
             parts,
@@ -256,7 +260,22 @@ impl Task {
         };
         let path = || self.graph.path().into();
         let operators = operators.map_err(|source| TrainError::Ranks { path: path(), source })?;
+        if self.leaves_out_copies() {
+            operators.leave_out_copies();
+        }
         Ok(self.operators.get_or_init(|| operators))
+    }
+
+    /// Trains without copies of the operators' entries, for want of memory.
+    pub(super) fn leave_out_copies(&self) {
+        self.leaves_out_copies.store(true, Ordering::Relaxed);
+        if let Some(operators) = self.operators.get() {
+            operators.leave_out_copies();
+        }
+    }
+
+    pub(super) fn leaves_out_copies(&self) -> bool {
+        self.leaves_out_copies.load(Ordering::Relaxed)
     }
 
     /// The rows of this rank, if there are several.

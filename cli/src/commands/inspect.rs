@@ -389,6 +389,10 @@ impl Inspection {
         let parts: Vec<_> =
             self.training_memory.iter().map(|memory| memory.estimate.parts()).collect();
         for (index, (part, _)) in parts[0].iter().enumerate() {
+            // Of narrow states only.
+            if *part == "copies" && parts.iter().all(|parts| parts[index].1 == 0) {
+                continue;
+            }
             sheet.row(
                 [part.to_string()]
                     .into_iter()

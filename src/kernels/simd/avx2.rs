@@ -68,18 +68,6 @@ impl Lanes for Avx2 {
             let high = unsafe { _mm256_load_ps(start.wrapping_add(8)) };
             Avx2(low, high)
         }
-        fn load_first(floats: &[f32; 16], count: usize) -> Avx2 {
-            let lanes = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
-            let count = count.min(16) as i32;
-            let low = _mm256_cmpgt_epi32(_mm256_set1_epi32(count), lanes);
-            let high = _mm256_cmpgt_epi32(_mm256_set1_epi32(count - 8), lanes);
-            let start = floats.as_ptr();
-            // SAFETY: the first half of 16 floats, of which the first are read.
-            let low = unsafe { _mm256_maskload_ps(start, low) };
-            // SAFETY: the second half, likewise.
-            let high = unsafe { _mm256_maskload_ps(start.wrapping_add(8), high) };
-            Avx2(low, high)
-        }
         fn load_half(line: &HalfLine) -> Avx2 {
             let start: *const __m128i = line.0.as_ptr().cast();
             // SAFETY: the first half of a half line, aligned to 32 bytes.
@@ -147,12 +135,6 @@ impl Lanes for Avx2 {
             let high = unsafe { _mm256_load_si256(start.wrapping_add(1)) };
             // The three lowest bits count.
             Avx2(_mm256_permutevar8x32_ps(this.0, low), _mm256_permutevar8x32_ps(this.1, high))
-        }
-        method sum_pairs(this) -> [f32; 2] {
-            let sums = _mm256_add_ps(this.0, this.1);
-            let sums = _mm_add_ps(_mm256_castps256_ps128(sums), _mm256_extractf128_ps::<1>(sums));
-            let sums = _mm_add_ps(sums, _mm_movehl_ps(sums, sums));
-            [_mm_cvtss_f32(sums), _mm_cvtss_f32(_mm_movehdup_ps(sums))]
         }
         method add(this, other: Avx2) -> Avx2 {
             Avx2(_mm256_add_ps(this.0, other.0), _mm256_add_ps(this.1, other.1))

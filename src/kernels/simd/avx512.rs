@@ -61,11 +61,6 @@ impl Lanes for Avx512 {
             // SAFETY: a whole line, aligned to 64 bytes.
             Avx512(unsafe { _mm512_load_ps(line.0.as_ptr()) })
         }
-        fn load_first(floats: &[f32; 16], count: usize) -> Avx512 {
-            let mask = ((1u32 << count.min(16)) - 1) as u16;
-            // SAFETY: 16 floats, of which the first are read.
-            Avx512(unsafe { _mm512_maskz_loadu_ps(mask, floats.as_ptr()) })
-        }
         fn load_half(line: &HalfLine) -> Avx512 {
             // SAFETY: a whole half line, aligned to 32 bytes.
             let half = unsafe { _mm256_load_si256(line.0.as_ptr().cast()) };
@@ -107,13 +102,6 @@ impl Lanes for Avx512 {
             // SAFETY: 16 numbers, aligned to 64 bytes.
             let order = unsafe { _mm512_load_si512(order.0.as_ptr().cast()) };
             Avx512(_mm512_permutexvar_ps(order, this.0))
-        }
-        method sum_pairs(this) -> [f32; 2] {
-            let high = _mm256_castpd_ps(_mm512_extractf64x4_pd::<1>(_mm512_castps_pd(this.0)));
-            let sums = _mm256_add_ps(_mm512_castps512_ps256(this.0), high);
-            let sums = _mm_add_ps(_mm256_castps256_ps128(sums), _mm256_extractf128_ps::<1>(sums));
-            let sums = _mm_add_ps(sums, _mm_movehl_ps(sums, sums));
-            [_mm_cvtss_f32(sums), _mm_cvtss_f32(_mm_movehdup_ps(sums))]
         }
         method add(this, other: Avx512) -> Avx512 {
             Avx512(_mm512_add_ps(this.0, other.0))

@@ -35,8 +35,6 @@ pub(crate) trait Lanes: Copy {
     fn store(self, line: &mut Line);
     /// Stores past the caches; visible to other threads after [`Lanes::fence`].
     fn stream(self, line: &mut Line);
-    /// Loads the first `count` of some floats, at most 16, anywhere in memory; the other lanes are 0.
-    fn load_first(floats: &[f32; 16], count: usize) -> Self;
     /// Loads 16 floats of 16 bits.
     fn load_half(line: &HalfLine) -> Self;
     /// Rounds to 16 bits, to the nearest and ties to even.
@@ -48,9 +46,6 @@ pub(crate) trait Lanes: Copy {
     fn prefetch(address: *const Line);
     /// Lane i becomes lane `order[i]`, which is in the same half of 8 lanes.
     fn permute(self, order: &Order) -> Self;
-    /// The sum of the even lanes and that of the odd ones, along a fixed tree: lanes that are 8, 4
-    /// and 2 apart.
-    fn sum_pairs(self) -> [f32; 2];
     fn add(self, other: Self) -> Self;
     fn sub(self, other: Self) -> Self;
     fn mul(self, other: Self) -> Self;

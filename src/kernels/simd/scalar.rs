@@ -40,28 +40,8 @@ impl Lanes for Scalar {
     }
 
     #[inline(always)]
-    fn load_first(floats: &[f32; 16], count: usize) -> Self {
-        let mut lanes = *floats;
-        for (lane, x) in lanes.iter_mut().enumerate() {
-            *x = if lane < count { *x } else { 0.0 };
-        }
-        Self(lanes)
-    }
-
-    #[inline(always)]
     fn permute(self, order: &Order) -> Self {
         Self(order.0.map(|lane| self.0[lane as usize % 16]))
-    }
-
-    #[inline(always)]
-    fn sum_pairs(self) -> [f32; 2] {
-        let mut sums = self.0;
-        for half in [8, 4, 2] {
-            for lane in 0..half {
-                sums[lane] += sums[lane + half];
-            }
-        }
-        [sums[0], sums[1]]
     }
 
     #[inline(always)]

@@ -1,12 +1,12 @@
 //! How evenly the work of a sweep is spread over threads: a count of work, not a measurement. Hubs
-//! are gathered first, in parts; then come the blocks. Threads take the next part or block when they
+//! are gathered first, in parts, the largest ones first; then come the blocks. Threads take the next part or block when they
 //! are done with one.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use super::Term;
-use super::hubs::{PART, heavy_rows};
+use super::hubs::{self, heavy_rows};
 use crate::parallel::RowBlocks;
 
 /// The longest time that one of so many threads waits for others in a sweep, as a part of the time
@@ -29,9 +29,10 @@ pub(super) fn wait(offsets: &[&[u64]], row_work: u64, blocks: &RowBlocks, thread
             }
             let count = entries(offsets, row);
             gathered[block] += count;
-            parts.extend((0..count).step_by(PART).map(|start| (count - start).min(PART as u64)));
+            parts.extend(hubs::parts(0..count as usize).map(|part| part.len() as u64));
         }
     }
+    parts.sort_unstable_by_key(|&part| Reverse(part));
     let work = (0..blocks.len()).map(|block| {
         let rows = blocks.range(block);
         let all: u64 = offsets.iter().map(|of| of[rows.end] - of[rows.start]).sum();

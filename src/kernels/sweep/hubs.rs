@@ -1,8 +1,9 @@
 //! Rows with more entries than a block of rows should have work. They are gathered before the others, in
-//! parts of equal size on all threads: a thread that had such a row to itself would keep all others
+//! parts on all threads: a thread that had such a row to itself would keep all others
 //! waiting. The parts of a row are added in their order, so that the sum has the same bits on any
 //! number of threads.
 
+use std::cmp::Reverse;
 use std::ops::Range;
 
 use rayon::prelude::*;
@@ -15,7 +16,18 @@ use crate::dense::{LINE, Line};
 use crate::parallel::RowBlocks;
 
 /// Entries of a part.
-pub(super) const PART: usize = RowBlocks::BLOCK_WORK as usize / 2;
+const PART: usize = RowBlocks::BLOCK_WORK as usize / 2;
+
+/// The parts of a hub. Rows with more entries than a block should have work are always hubs, and have
+/// several. Others are hubs only where their block is heavy, and have one: sums do not depend on the
+/// blocks.
+pub(super) fn parts(entries: Range<usize>) -> impl Iterator<Item = Range<usize>> {
+    let most = match entries.len() as u64 > RowBlocks::BLOCK_WORK {
+        true => PART,
+        false => entries.len().max(1),
+    };
+    entries.clone().step_by(most).map(move |start| start..entries.end.min(start + most))
+}
 
 /// The gathered sums of hubs.
 #[derive(Debug, Default)]
@@ -51,8 +63,7 @@ impl Hubs {
                 let (hub, range) = (self.rows.len(), term.adjacency.range(row));
                 self.rows.push((at, row));
                 self.starts.push(self.parts.len());
-                let starts = range.clone().step_by(PART);
-                self.parts.extend(starts.map(|start| (hub, start..range.end.min(start + PART))));
+                self.parts.extend(parts(range).map(|part| (hub, part)));
             }
         }
         self.starts.push(self.parts.len());
@@ -63,8 +74,10 @@ impl Hubs {
         self.per_row = per_row;
         self.sums.resize(self.parts.len() * per_row, Line([0.0; LINE]));
         let (rows, parts) = (&self.rows, &self.parts);
-        let each = self.sums.par_chunks_exact_mut(per_row).zip(parts).with_max_len(1);
-        each.for_each(|(out, (hub, range))| {
+        // The largest first: nobody waits for one that was begun last.
+        let mut each: Vec<_> = self.sums.chunks_exact_mut(per_row).zip(parts).collect();
+        each.sort_by_key(|(_, (_, range))| Reverse(range.len()));
+        each.into_par_iter().with_max_len(1).for_each(|(out, (hub, range))| {
             let (term, row) = rows[*hub];
             let Gathered { adjacency, from, .. } = terms[term];
             gather::part_of_row(isa, adjacency, from, row, range.clone(), out);
@@ -82,12 +95,23 @@ impl Hubs {
         }
     }
 
+    /// The hubs among some rows of a term, as terms and rows, and the number of the first one.
+    pub fn among(&self, term: usize, rows: &Range<usize>) -> (&[(usize, usize)], usize) {
+        let [start, end] =
+            [rows.start, rows.end].map(|row| self.rows.partition_point(|&hub| hub < (term, row)));
+        (&self.rows[start..end], start)
+    }
+
+    /// The sum of a hub.
+    pub fn sum(&self, hub: usize) -> &[Line] {
+        &self.sums[self.starts[hub] * self.per_row..][..self.per_row]
+    }
+
     /// The first hub among some rows of a term, with its sum.
     pub fn first_in(&self, term: usize, rows: &Range<usize>) -> Option<(usize, &[Line])> {
         let at = self.rows.partition_point(|&hub| hub < (term, rows.start));
         let &(of, row) = self.rows.get(at)?;
-        let sum = &self.sums[self.starts[at] * self.per_row..][..self.per_row];
-        (of == term && row < rows.end).then_some((row, sum))
+        (of == term && row < rows.end).then(|| (row, self.sum(at)))
     }
 }
 

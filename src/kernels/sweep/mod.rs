@@ -24,6 +24,7 @@ use std::ops::Range;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::ahead::Ahead;
+use super::lockstep::WINDOW;
 use super::simd::Isa;
 use super::{
     Activation, AdjacencyRef, Change, Derivative, Norm, PackedWeights, elementwise, gather,
@@ -120,8 +121,12 @@ pub fn blocks(terms: &[Term<'_>]) -> RowBlocks {
     let rows = terms.first().map_or(0, |term| term.adjacency.rows());
     let offsets: Vec<_> = terms.iter().map(|term| term.adjacency.gathered_offsets()).collect();
     // Rows that share a line belong to one block.
-    let stride = terms.first().map_or(LINE, |term| stride(term.weights.outer()));
-    RowBlocks::balanced_in(rows, &offsets, row_work(terms), (LINE / stride.max(1)).max(1))
+    let width = terms.first().map_or(LINE, |term| term.weights.outer());
+    let step = match terms.iter().any(|term| term.adjacency.goes_in_lockstep(width)) {
+        true => WINDOW,
+        false => (LINE / stride(width).max(1)).max(1),
+    };
+    RowBlocks::balanced_in(rows, &offsets, row_work(terms), step)
 }
 
 /// Work of a row besides its entries: multiplying a row of width m takes about as long as gathering

@@ -8,6 +8,7 @@
 use std::ops::Range;
 
 use super::super::gather;
+use super::super::lockstep::WINDOW;
 use super::super::simd::{Lanes, Order};
 use super::super::{Change, Norm};
 use super::finish::{Finish, Maxima, RowSizes, clear_lanes};
@@ -25,7 +26,7 @@ impl<F: Finish> Block<'_, '_, F> {
         let shared = LINE / stride;
         assert!(self.rows.start.is_multiple_of(shared), "blocks of whole lines");
         let segments = self.pass.terms.len();
-        let tile = tile_rows(segments);
+        let tile = whole_windows(tile_rows(segments), stride);
         self.scratch.check(tile * segments, tile, 1);
         norm.invert_v(stride, &mut self.scratch.inverse_v[..1]);
         self.spread_weights(stride);
@@ -137,16 +138,12 @@ impl<F: Finish> Block<'_, '_, F> {
             // The end of the last line.
             out[lines - 1] = Line([0.0; LINE]);
             let out: &mut [f32] = bytemuck::cast_slice_mut(out);
-            let mut start = rows.start;
-            let place = |row: usize| (row - rows.start) * stride;
-            while let Some((row, sum)) = self.pass.hubs.first_in(at, &(start..rows.end)) {
-                let out = &mut out[place(start)..];
-                gather::packed(isa, term.adjacency, term.from, start..row, out);
-                out[place(row) - place(start)..][..stride].copy_from_slice(&sum[0].0[..stride]);
-                start = row + 1;
+            let (hubs, number) = self.pass.hubs.among(at, &rows);
+            gather::packed(isa, term.adjacency, term.from, rows.clone(), hubs, out);
+            for (hub, &(_, row)) in (number..).zip(hubs) {
+                let to = &mut out[(row - rows.start) * stride..][..stride];
+                to.copy_from_slice(&self.pass.hubs.sum(hub)[0].0[..stride]);
             }
-            let out = &mut out[place(start)..];
-            gather::packed(isa, term.adjacency, term.from, start..rows.end, out);
         }
     }
 
@@ -235,6 +232,12 @@ impl<F: Finish> Block<'_, '_, F> {
         super::pass::put::<L>(new, &mut self.to.lines_mut()[start..], pass.is_large);
         moved
     }
+}
+
+/// The lines of a tile, at most so many: if they hold windows of rows in lockstep, whole ones.
+fn whole_windows(lines: usize, stride: usize) -> usize {
+    let window = WINDOW * stride / LINE;
+    if lines < window { lines } else { lines - lines % window }
 }
 
 /// Number of consecutive lines at the beginning of a list.

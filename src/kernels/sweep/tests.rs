@@ -5,9 +5,9 @@ use sprs::CsMatViewI;
 
 use super::*;
 use crate::dense::Matrix;
-use crate::kernels::Signs;
 use crate::kernels::ahead::tests::everywhere;
 use crate::kernels::naive::{self, Operator, Random};
+use crate::kernels::{Lockstep, Signs};
 use crate::parallel::with_threads;
 
 const ACTIVATIONS: [Activation; 6] = [
@@ -24,6 +24,8 @@ struct Case {
     weights: Vec<Matrix>,
     input: Matrix,
     from: Matrix,
+    /// Copies of the operators' entries, if sweeps gather by them.
+    copies: Vec<Lockstep>,
 }
 
 impl Case {
@@ -37,7 +39,18 @@ impl Case {
             weights,
             input: random.matrix(nodes, width),
             from: random.matrix(nodes, width),
+            copies: Vec::new(),
         }
+    }
+
+    /// Sweeps gather by copies of the entries.
+    fn copy_entries(&mut self) {
+        self.copies = self.operators.iter().map(|of| Lockstep::of(&of.view())).collect();
+    }
+
+    fn operator(&self, at: usize) -> AdjacencyRef<'_> {
+        let view = self.operators[at].view();
+        self.copies.get(at).map_or(view, |copy| view.with_lockstep(copy))
     }
 
     fn naive_terms(&self) -> Vec<(AdjacencyRef<'_>, MatrixRef<'_>)> {
@@ -58,9 +71,9 @@ impl Case {
         sweep: impl FnOnce(Sweep<'_>, MatrixMut<'_>) -> Change,
     ) -> (Matrix, Change) {
         let packed: Vec<_> = self.weights.iter().map(|w| pack(w.view())).collect();
-        let operators = self.operators.iter().zip(&packed);
-        let terms: Vec<_> =
-            operators.map(|(a, weights)| Term { adjacency: a.view(), weights }).collect();
+        let terms =
+            (0..).zip(&packed).map(|(at, weights)| Term { adjacency: self.operator(at), weights });
+        let terms: Vec<_> = terms.collect();
         let widths: Vec<_> = terms.iter().map(|term| term.weights.inner()).collect();
         let scratch = SweepScratch::with_widths(&widths, self.from.cols(), isa);
         let blocks = blocks(&terms);
@@ -366,6 +379,88 @@ fn hubs_are_the_naive_loop_with_the_same_bits_on_any_number_of_threads() {
     }
 }
 
+/// Sweeps that gather in lockstep are the naive loop, and have the bits of those that gather row after
+/// row, in both directions and whatever they record: moves, or which rows are active.
+#[test]
+fn in_lockstep_every_sweep_has_the_same_bits() {
+    for (width, parts) in [(1, 0), (1, 7), (2, 2), (2, 1), (3, 6), (4, 0), (4, 5)] {
+        let random = &mut Random(width as u64 + 40);
+        let mut case = Case::random(11, 1500, width, 2);
+        // A relation with hubs and a long row that is none, and one of 0 to 60 entries per row.
+        let mut hubbed = with_hubs(random, 1500, parts);
+        let at = hubbed.offsets[5] as usize;
+        let more = RowBlocks::BLOCK_WORK as u32 / 8;
+        hubbed.neighbours.splice(at..at, (0..more).map(|k| k % 1500));
+        if let Some(values) = &mut hubbed.values {
+            values.splice(at..at, (0..more).map(|k| k as f32 / 4096.0));
+        }
+        hubbed.offsets[6..].iter_mut().for_each(|offset| *offset += u64::from(more));
+        case.operators[1] = hubbed;
+        case.from.view_mut().padded_mut().iter_mut().for_each(|x| *x *= 1e-2);
+        let state = random.matrix(1500, width);
+        let derivative = Derivative::State { activation: Activation::Tanh, state: state.view() };
+        let forward = case.naive_forward(Activation::Tanh);
+        let terms = case.naive_terms();
+        let adjoint = naive::adjoint(&terms, case.input.view(), derivative, case.from.view());
+        let everything = |case: &Case, isa: Isa| {
+            let bits = |to: &Matrix| -> Vec<u32> {
+                to.view().padded().iter().map(|x| x.to_bits()).collect()
+            };
+            let what = format!("{} {width} {parts}", isa.name());
+            let (there, change) = case.forward(isa, Activation::Tanh, Norm::default());
+            naive::assert_close(there.view(), &forward, &what);
+            let (back, _) = case.adjoint(isa, derivative);
+            naive::assert_close(back.view(), &adjoint, &what);
+            let mut moves = Matrix::blank(1500, width);
+            let (next, _) = case.sweep_with(isa, PackedWeights::forward, |sweep, to| {
+                let moves = Tracking::Moves(Moves { to: moves.view_mut(), factor: 1.0 });
+                let direction = Direction::Forward(Activation::Tanh);
+                sweep.step(direction, Norm::default(), moves, there.view(), to)
+            });
+            let moves: Vec<u16> = moves
+                .all_lines()
+                .iter()
+                .flat_map(|line: &crate::dense::HalfLine| line.0)
+                .map(half::f16::to_bits)
+                .collect();
+            // Three sweeps, of which the later ones compute the rows that some row above moved.
+            let mut activity = Activity::new(1500);
+            activity.threshold = Threshold { absolute: 0.05, relative: 0.2, least: 0.0 };
+            let (mut states, mut computed) = ([case.from.clone(), there.clone()], Vec::new());
+            case.sweep_with(isa, PackedWeights::forward, |sweep, _| {
+                let mut last = Change::NONE;
+                for at in 0..3 {
+                    let [from, to] = &mut states;
+                    let (from, to) = if at % 2 == 0 { (from, to) } else { (to, from) };
+                    let tracking = Tracking::Activity(&mut activity);
+                    let direction = Direction::Forward(Activation::Tanh);
+                    last = sweep.step(
+                        direction,
+                        Norm::default(),
+                        tracking,
+                        from.view(),
+                        to.view_mut(),
+                    );
+                    computed.push(last.rows);
+                }
+                last
+            });
+            assert!(computed[0] == 1500 && computed[2] < 1500, "{computed:?}");
+            let states = states.each_ref().map(bits);
+            (bits(&there), bits(&back), bits(&next), moves, states, computed, format!("{change:?}"))
+        };
+        for isa in Isa::available() {
+            case.copies.clear();
+            let expected = everything(&case, isa);
+            case.copy_entries();
+            for threads in [1, 2, 5] {
+                let found = with_threads(threads, || everything(&case, isa));
+                assert!(found == expected, "{} {width} {parts} {threads}", isa.name());
+            }
+        }
+    }
+}
+
 /// Degrees of an R-MAT graph with the default quarters: edges are split between the lower and the
 /// upper half of the ids, 76 to 24, again and again down to one id; then the ids are shuffled.
 fn rmat_degrees(random: &mut Random, scale: u32, edges: u64) -> Vec<u64> {
@@ -405,7 +500,7 @@ fn no_thread_of_64_waits_for_more_than_a_twentieth_of_a_sweep() {
     let hub = degrees.iter().max().unwrap();
     let share = offsets[1 << scale] / 64;
     assert!(hub * 20 > share, "undivided it would wait: {hub} of {share}");
-    for (step, row_work) in [(1, 3), (16, 1), (1, 17)] {
+    for (step, row_work) in [(1, 3), (16, 1), (256, 1), (1, 17)] {
         let blocks = RowBlocks::balanced_in(1 << scale, &[&offsets], row_work, step);
         let wait = balance::wait(&[&offsets], row_work, &blocks, 64);
         assert!(wait > 0.0 && wait < 0.05, "{wait} of a sweep");
@@ -457,6 +552,7 @@ fn forward_and_adjoint_are_transposes() {
             weights: vec![w.clone()],
             input: Matrix::zeros(80, width),
             from: Random(width as u64).matrix(80, width),
+            copies: Vec::new(),
         };
         let (forward, adjoint) = (case(incoming), case(outgoing));
         let dot = |a: MatrixRef<'_>, b: MatrixRef<'_>| -> f64 {

@@ -12,7 +12,8 @@ use ignn::dense::{Matrix, MatrixMut, stride};
 use ignn::kernels::sweep::balance::longest_wait;
 use ignn::kernels::sweep::{self, SweepScratch};
 use ignn::kernels::{
-    Activation, Adjacency, AdjacencyRef, Derivative, Isa, Norm, PackedWeights, Signs, views,
+    Activation, Adjacency, AdjacencyRef, Derivative, Isa, Lockstep, Norm, PackedWeights, Signs,
+    views,
 };
 use ignn::parallel::{RowBlocks, with_threads};
 use ignn::report::quantity;
@@ -186,6 +187,28 @@ struct Times {
     runs: usize,
 }
 
+/// The operators with copies of their entries, which sweeps over narrow states gather by.
+struct Copies {
+    sides: [Vec<Adjacency>; 2],
+    bytes: usize,
+    seconds: f64,
+}
+
+impl Copies {
+    fn of(sides: [&[Adjacency]; 2], threads: usize) -> Self {
+        let started = Instant::now();
+        let copied = with_threads(threads, || Adjacency::in_lockstep(sides));
+        let seconds = started.elapsed().as_secs_f64();
+        let bytes = |side: &[Adjacency]| side.iter().map(Adjacency::copied_bytes).sum::<usize>();
+        let is_stored_once = sides[0]
+            .iter()
+            .zip(sides[1])
+            .all(|(a, b)| std::ptr::eq(a.view().neighbours(), b.view().neighbours()));
+        let other = if is_stored_once { 0 } else { bytes(&copied[1]) };
+        Self { bytes: bytes(&copied[0]) + other, seconds, sides: copied }
+    }
+}
+
 /// What verification found.
 struct Verified {
     rows: usize,
@@ -234,15 +257,24 @@ impl Sweep {
             forward.push(a);
             backward.push(b);
         }
-        let sides = [views(&forward), views(&backward)];
+        let copied = self.state.iter().any(|&width| Lockstep::serves(width.into())).then(|| {
+            console.phase("copy the entries", None, Unit::Edges);
+            Copies::of([&forward[..], &backward[..]], session.threads)
+        });
         let bounds = self.bounds.then(|| {
             console.phase("bound the spectral radius", None, Unit::Edges);
             with_threads(session.threads, || Bounds::of(&forward, &backward))
         });
         let seconds = self.seconds / self.state.len() as f64;
         let widths = self.state.iter().map(|&width| usize::from(width));
-        let measure =
-            |width| self.measure_width(session, console, (&sides, bounds.as_ref()), width, seconds);
+        let measure = |width| {
+            let copied = copied.as_ref().filter(|_| Lockstep::serves(width));
+            let sides = copied.map_or([&forward, &backward], |copied| copied.sides.each_ref());
+            let sides = sides.map(|side| views(side));
+            let found =
+                self.measure_width(session, console, (&sides, bounds.as_ref()), width, seconds)?;
+            Ok(Measured { copied: copied.map(|copied| (copied.bytes, copied.seconds)), ..found })
+        };
         widths.map(measure).collect()
     }
 
@@ -324,6 +356,7 @@ impl Sweep {
         let wait =
             bench.with_sweeps(|sweep, _| longest_wait(sweep.terms, sweep.blocks, MANY_THREADS));
         Ok(Measured {
+            copied: None,
             cost,
             wait,
             nodes,
@@ -604,6 +637,8 @@ pub(super) fn entry(seed: u64, row: u64, column: usize) -> f32 {
 }
 
 struct Measured {
+    /// Bytes of the copies of the entries that sweeps gather by, and seconds that they took.
+    copied: Option<(usize, f64)>,
     cost: Option<Cost>,
     /// Part of a sweep that one of [`MANY_THREADS`] threads would wait for the others at most.
     wait: f64,
@@ -643,7 +678,8 @@ fn table(all: &[Measured]) -> String {
             costs.row([format!("bounds, width {}", one.width), cost.words(forward.best)]);
         }
     }
-    let facts = all.first().map_or_else(Sheet::pairs, Measured::graph);
+    let one = all.iter().find(|one| one.copied.is_some()).or(all.first());
+    let facts = one.map_or_else(Sheet::pairs, Measured::graph);
     let sheets = [rows, costs, facts].map(|sheet| sheet.render());
     sheets.into_iter().filter(|sheet| !sheet.is_empty()).collect::<Vec<_>>().join("\n")
 }
@@ -671,6 +707,9 @@ impl Measured {
         facts.row(["graph".to_string(), format!("{nodes} nodes, {nonzeros} non-zeros")]);
         facts.row(["activation".to_string(), self.activation.name()]);
         facts.row(["balance".to_string(), self.wait_words()]);
+        if let Some(copy) = self.copy_words() {
+            facts.row(["copy".to_string(), copy]);
+        }
         facts.row(["threads".to_string(), self.scaling[self.scaling.len() - 1].0.to_string()]);
         facts.row(["instruction set".to_string(), Isa::chosen().name().to_string()]);
         let streamed = "every byte read or written once, at the measured bandwidth";
@@ -685,6 +724,13 @@ impl Measured {
         format!(
             "by its work, no thread of {MANY_THREADS} would wait more than {percent:.1} % of a sweep"
         )
+    }
+
+    /// The copy of the entries that sweeps gather by, if they do.
+    fn copy_words(&self) -> Option<String> {
+        let (bytes, seconds) = self.copied?;
+        let (bytes, seconds) = (quantity::bytes(bytes as u64), quantity::seconds(seconds));
+        Some(format!("of the entries, for states of at most 4 columns: {bytes}, made in {seconds}"))
     }
 
     /// The roof is a bound: nothing was faster.
@@ -763,6 +809,9 @@ impl Measured {
         );
         facts.row(["random reads".to_string(), random]);
         facts.row(["balance".to_string(), self.wait_words()]);
+        if let Some(copy) = self.copy_words() {
+            facts.row(["copy".to_string(), copy]);
+        }
         if let Some(cost) = &self.cost {
             facts.row(["bounds".to_string(), cost.words(self.both()[0].1.best)]);
         }
@@ -805,6 +854,9 @@ impl Measured {
         });
         if let Some(cost) = &self.cost {
             object["bounds"] = cost.as_json();
+        }
+        if let Some((bytes, seconds)) = self.copied {
+            object["copy"] = json!({ "bytes": bytes, "seconds": seconds });
         }
         for (name, times, need) in self.sweeps() {
             object[name] = json!({
