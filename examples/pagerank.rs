@@ -19,7 +19,8 @@ fn pagerank(links: AdjacencyRef<'_>) -> ignn::Result<(Vec<f64>, SolveInfo)> {
     let jump = Matrix::from_fn(pages, 1, |_, _| (1.0 - DAMPING) / pages as f32);
     let terms = [Term { adjacency: links, weights: &damping }];
     let (blocks, scratch) = (blocks(&terms), SweepScratch::new(&terms));
-    let sweep = Sweep { blocks: &blocks, terms: &terms, input: jump.view(), scratch: &scratch };
+    let sweep =
+        Sweep { blocks: &blocks, terms: &terms, input: jump.view().into(), scratch: &scratch };
     // No page gives away more than it has: the spectral radius is at most 1, but for rounding.
     let certificate = Certificate::of(&terms, 1.0, Some(1.0 + 1e-6));
     let params = SolveParams { tolerance: 1e-6, ..SolveParams::default() };

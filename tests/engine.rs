@@ -86,7 +86,7 @@ impl Engine {
             pairs.map(|(graph, weights)| Term { adjacency: graph.view(), weights }).collect();
         let (blocks, scratch, input) = (blocks(&terms), SweepScratch::new(&terms), single(input));
         let sweep =
-            Sweep { blocks: &blocks, terms: &terms, input: input.view(), scratch: &scratch };
+            Sweep { blocks: &blocks, terms: &terms, input: input.view().into(), scratch: &scratch };
         let certificate = Certificate::of(&terms, lipschitz(activation), None);
         let params = SolveParams {
             tolerance: 2e-7,

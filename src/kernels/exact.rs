@@ -15,7 +15,7 @@ use std::ops::Range;
 use super::ahead::Ahead;
 use super::simd::{Kernel, Lanes};
 use super::sweep::{Direction, Sweep, Term};
-use super::{Activation, AdjacencyRef, Derivative};
+use super::{Activation, Added, AdjacencyRef, Derivative};
 use crate::dense::{LINE, MatrixRef};
 
 /// Rows that are multiplied together.
@@ -82,7 +82,7 @@ pub fn evaluate<P: Send>(
 /// One block of rows.
 struct Rows<'a, F> {
     terms: &'a [Term<'a>],
-    input: MatrixRef<'a>,
+    input: Added<'a>,
     direction: Direction<'a>,
     from: State<'a>,
     rows: Range<usize>,
@@ -125,8 +125,9 @@ impl<F: FnMut(usize, &[f64])> Kernel for Rows<'_, F> {
             }
             for (at, sums) in sums.chunks_exact_mut(panels.max(1) * LINE).take(count).enumerate() {
                 let (row, sums) = (first + at, &mut sums[..width]);
-                let input = self.input.row(row);
-                sums.iter_mut().zip(input).for_each(|(sum, &input)| *sum += f64::from(input));
+                if let Some(input) = self.input.row(row) {
+                    sums.iter_mut().zip(input).for_each(|(sum, &input)| *sum += f64::from(input));
+                }
                 finish(self.direction, row, sums);
                 (self.each)(row, sums);
             }
@@ -238,8 +239,12 @@ mod tests {
             let terms = sweep::terms(&views, &weights);
             let (blocks, scratch) = (sweep::blocks(&terms), SweepScratch::new(&terms));
             let (input, x) = (random.matrix(rows, width), random.matrix(rows, width));
-            let sweep =
-                Sweep { blocks: &blocks, terms: &terms, input: input.view(), scratch: &scratch };
+            let sweep = Sweep {
+                blocks: &blocks,
+                terms: &terms,
+                input: input.view().into(),
+                scratch: &scratch,
+            };
             let wide: Vec<f64> =
                 (0..rows).flat_map(|i| x.row(i).iter().map(|&x| f64::from(x))).collect();
             let state = |activation| Derivative::State { activation, state: input.view() };

@@ -12,6 +12,7 @@
 //! | D | n x m | derivative of the activation |
 
 mod activation;
+mod added;
 mod adjacency;
 mod ahead;
 pub mod attention;
@@ -37,6 +38,7 @@ mod transposed;
 mod weights;
 
 pub use activation::Activation;
+pub use added::{Added, RowPlaces};
 pub use adjacency::{AdjacencyError, AdjacencyRef};
 pub use ahead::gathers_at_once;
 pub use change::{Change, Norm};

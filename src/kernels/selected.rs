@@ -167,7 +167,7 @@ mod tests {
                             let terms = sweep::terms(&[a], &weights[of..=of]);
                             let blocks = sweep::blocks(&terms);
                             let scratch = SweepScratch::with_widths(&[width], width, isa);
-                            let input = input.view();
+                            let input = input.view().into();
                             let sweep =
                                 Sweep { blocks: &blocks, terms: &terms, input, scratch: &scratch };
                             let mut to = Matrix::zeros(rows, width);

@@ -424,8 +424,12 @@ mod tests {
                 let terms =
                     [adjacency, other.view()].map(|adjacency| Term { adjacency, weights: &packed });
                 let (blocks, scratch) = (sweep::blocks(&terms), SweepScratch::new(&terms));
-                let sweep =
-                    Sweep { blocks: &blocks, terms: &terms, input: b.view(), scratch: &scratch };
+                let sweep = Sweep {
+                    blocks: &blocks,
+                    terms: &terms,
+                    input: b.view().into(),
+                    scratch: &scratch,
+                };
                 let mut found = everywhere(100, width, || {
                     let mut to = Matrix::resident(100, width);
                     let change =

@@ -1,9 +1,10 @@
 //! The body of a layer on a graph: from its input term B to its state X, solved or computed, and
 //! back. [`super::OnGraph`] makes B and continues from X.
 
+use super::layer_memory::{LayerMemory, Right};
 use super::shape::{BodyShape, LayerShape};
 use crate::dense::{Matrix, MatrixRef};
-use crate::kernels::update_ghosts;
+use crate::kernels::{Added, update_ghosts};
 use crate::nn::{Backward, Draw, Equilibrium, Explicit, Operators};
 use crate::optim::{Parameter, values_and_gradients};
 use crate::parallel::Rows;
@@ -17,14 +18,25 @@ pub(super) enum Body {
 }
 
 impl Body {
-    pub fn new(operators: &Operators, shape: &LayerShape, trains: bool) -> Self {
+    pub fn new(
+        operators: &Operators,
+        shape: &LayerShape,
+        memory: LayerMemory,
+        trains: bool,
+    ) -> Self {
         let width = shape.width;
         match &shape.body {
             BodyShape::Equilibrium { activation, .. } => {
-                let layer = Equilibrium::new(operators, width, *activation);
-                let layer = match trains {
-                    true => layer.with_adjoint().in_lockstep(operators),
-                    false => layer,
+                let mut layer = Equilibrium::new(operators, width, *activation);
+                if !memory.has_input {
+                    layer.input = Matrix::zeros(0, width);
+                }
+                let layer = match (trains, memory.right) {
+                    (false, _) => layer,
+                    (true, Right::Own) => layer.with_adjoint().in_lockstep(operators),
+                    (true, Right::Rows | Right::Input) => {
+                        layer.with_adjoint_alone().in_lockstep(operators)
+                    }
                 };
                 Self::Equilibrium(Box::new(layer))
             }
@@ -40,6 +52,28 @@ impl Body {
         match self {
             Self::Equilibrium(layer) => &mut layer.input,
             Self::Explicit(layer) => &mut layer.memory.input,
+        }
+    }
+
+    /// Adds memory for B and R where the plan has none, so that nothing is shared.
+    pub fn share_nothing(&mut self) {
+        let Self::Equilibrium(layer) = self else { return };
+        let (rows, width) = (layer.rows().len(), layer.width());
+        let has_adjoint = layer.adjoint.rows() > 0;
+        for matrix in [Some(&mut layer.input), has_adjoint.then_some(&mut layer.right)] {
+            if let Some(matrix) = matrix.filter(|matrix| matrix.rows() != rows) {
+                *matrix = Matrix::zeros(rows, width);
+            }
+        }
+    }
+
+    /// Gives the memory of B to R, of a layer in whose plan they share it, or takes it back.
+    pub fn turn(&mut self, to_right: bool) {
+        let Self::Equilibrium(layer) = self else { return };
+        let Equilibrium { input, right, .. } = &mut **layer;
+        let (from, to) = if to_right { (input, right) } else { (right, input) };
+        if to.rows() == 0 {
+            std::mem::swap(from, to);
         }
     }
 
@@ -116,10 +150,11 @@ impl Body {
         }
     }
 
-    /// Computes G and the gradients of the body's parameters from R. Returns a record if the
-    /// adjoint was solved for.
+    /// Computes G and the gradients of the body's parameters from R, or from the rows of it that are
+    /// given. Returns a record if the adjoint was solved for.
     pub fn backward(
         &mut self,
+        given: Option<Added<'_>>,
         parameters: &mut [Parameter],
         backward: Backward,
         params: &SolveParams,
@@ -128,7 +163,10 @@ impl Body {
             Self::Equilibrium(layer) => {
                 let weights: Vec<_> =
                     parameters.iter().map(|parameter| parameter.value.view()).collect();
-                let info = layer.solve_adjoint(&weights, backward, params)?;
+                let info = match given {
+                    Some(rows) => layer.solve_adjoint_of(rows, &weights, backward, params)?,
+                    None => layer.solve_adjoint(&weights, backward, params)?,
+                };
                 for (relation, parameter) in parameters.iter_mut().enumerate() {
                     parameter.gradient = layer.weight_gradient(relation);
                 }

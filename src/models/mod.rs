@@ -7,6 +7,7 @@
 //! | [`shape`](NetworkShape) | the one layer builder: from a kind to layers and parameter names |
 //! | [`network`](Network) | a shape with values |
 //! | [`on_graph`](OnGraph) | a network on a graph: forward and backward |
+//! | `layer_memory` | which matrices of a layer there are, and which share memory |
 //! | [`pass`](Pass) | the rows that are read out, and their gradients |
 //! | [`disk_plan`](DiskPlan) | which matrices lie on a disk, where memory does not hold them |
 //! | [`mod@file`] | `model.safetensors` |
@@ -18,6 +19,7 @@ mod error;
 pub mod file;
 mod initial;
 pub mod kinds;
+mod layer_memory;
 mod network;
 mod on_graph;
 mod pass;
@@ -27,9 +29,10 @@ mod shape;
 pub use disk_plan::{DiskPlan, Needs, PlanError};
 pub use error::ModelError;
 pub use kinds::Kind;
+pub use layer_memory::{LayerMemory, Right};
 pub use network::Network;
 pub use on_graph::{LayerError, Mode, OnGraph};
 pub use pass::Pass;
 pub(crate) use saved::tensor;
 pub use saved::{Model, SavedError};
-pub use shape::{BodyShape, Facts, LayerShape, NetworkShape, Places};
+pub use shape::{BodyShape, Facts, LayerBytes, LayerShape, NetworkShape, Places};

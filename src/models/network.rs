@@ -105,11 +105,14 @@ impl Network {
             biases: (0..slots.len()).filter(|&at| slots[at].is_bias).collect(),
         };
         let values = model.initial(config, &slots, seed);
-        let made = |(slot, value): (Slot, Matrix)| match trains {
+        // The gradient of a table below an equilibrium is lent memory when it is computed.
+        let lent = model.table().filter(|_| model.layers[0].is_solved());
+        let made = |(at, (slot, value)): (usize, (Slot, Matrix))| match trains {
+            true if lent == Some(at) => Parameter::without_gradient(slot.name, value),
             true => Parameter::new(slot.name, value, !slot.is_bias),
             false => Parameter::fixed(slot.name, value),
         };
-        model.parameters = slots.into_iter().zip(values).map(made).collect();
+        model.parameters = slots.into_iter().zip(values).enumerate().map(made).collect();
         model.project().expect("first values are finite");
         Ok(model)
     }

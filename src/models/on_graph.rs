@@ -8,12 +8,12 @@
 mod bound;
 
 use super::body::Body;
+use super::layer_memory::{LayerMemory, Right};
 use super::network::Network;
 use super::pass::Pass;
 use super::shape::LayerShape;
 use crate::dense::{Matrix, MatrixRef};
-use crate::kernels::elementwise;
-use crate::kernels::{gradient, update_ghosts};
+use crate::kernels::{Added, elementwise, gradient, update_ghosts};
 use crate::nn::{
     Backward, BatchNormMemory, Draw, Equilibrium, Features, Feed, Input, Operators, PoolingMemory,
     clear_rows, linear, normalise, scatter_rows, select_rows,
@@ -53,6 +53,7 @@ struct Layer {
     /// The rows of the layer below after dropout, and the epoch of the dropout.
     dropped: Option<(Matrix, u64)>,
     body: Body,
+    memory: LayerMemory,
     /// State plus skip connection, if there is one.
     mixed: Option<Matrix>,
     /// Its normalisation.
@@ -108,6 +109,8 @@ pub struct OnGraph {
     ids: Vec<u32>,
     /// Whether input terms are still there after a forward pass.
     keeps_inputs: bool,
+    /// Whether the gradient of the learned table has the buffer of the first layer's solves.
+    is_lent: bool,
 }
 
 impl OnGraph {
@@ -121,7 +124,9 @@ impl OnGraph {
     /// The same with features that are already prepared.
     pub fn with_input(model: &Network, operators: &Operators, input: Input, trains: bool) -> Self {
         let mut input = Some(input);
-        let layer = |shape: &LayerShape| {
+        let layer = |(at, shape): (usize, &LayerShape)| {
+            let (pools, is_alone) = (model.pooling.is_some(), operators.rows().is_alone());
+            let memory = LayerMemory::new(&model.layers, at, pools, is_alone);
             let (nodes, width) = (operators.rows().with_ghosts(), shape.width);
             Layer {
                 fed: match input.take() {
@@ -129,21 +134,27 @@ impl OnGraph {
                     None => Fed::Below(Feed::new(operators, shape.input.clone())),
                 },
                 dropped: None,
-                body: Body::new(operators, shape, trains),
+                body: Body::new(operators, shape, memory, trains),
+                memory,
                 mixed: shape.between.map(|_| Matrix::zeros(nodes, width)),
                 normed: shape
                     .norm
                     .map(|_| (Matrix::zeros(nodes, width), BatchNormMemory::default())),
             }
         };
-        let layers = model.layers.iter().map(layer).collect();
+        let layers = model.layers.iter().enumerate().map(layer).collect();
         let (graphs, ids) = (vec![0, operators.nodes() as u64], operators.rows().numbers());
-        Self { operators: operators.clone(), layers, graphs, ids, keeps_inputs: false }
+        let operators = operators.clone();
+        Self { operators, layers, graphs, ids, keeps_inputs: false, is_lent: false }
     }
 
     /// The same, but the input terms of the last forward pass stay, for measurements. Otherwise a
     /// learned table that is the input term takes its place during a pass, without a copy.
-    pub fn keep_inputs(self) -> Self {
+    pub fn keep_inputs(mut self) -> Self {
+        for layer in &mut self.layers {
+            layer.body.share_nothing();
+            layer.memory = LayerMemory::whole();
+        }
         Self { keeps_inputs: true, ..self }
     }
 
@@ -254,6 +265,8 @@ impl OnGraph {
         mode: Mode,
     ) -> Result<Vec<SolveInfo>, LayerError> {
         let mut solves = Vec::new();
+        self.lend_buffer(model, false);
+        self.turn(false);
         let epoch = if let Mode::Training(epoch) = mode { Some(epoch) } else { None };
         let draw = epoch.map(|epoch| Draw { epoch, ids: &self.ids });
         let (rows, nodes) = (self.operators.rows(), self.operators.nodes());
@@ -339,7 +352,12 @@ impl OnGraph {
         }
         if let Some(normalised) = &mut pass.normalised {
             normalise::forward(pass.rows.view_mut(), &mut pass.lengths);
-            normalised.view_mut().padded_mut().copy_from_slice(pass.rows.view().padded());
+            if epoch.is_some() {
+                if normalised.rows() != pass.rows.rows() {
+                    *normalised = Matrix::zeros(pass.rows.rows(), pass.rows.cols());
+                }
+                elementwise::copy(pass.rows.view(), normalised.view_mut());
+            }
         }
         if let Some(epoch) = epoch {
             let mut entries = pass.rows.view().padded().iter();
@@ -395,50 +413,92 @@ impl OnGraph {
         backward: Backward,
         params: &SolveParams,
     ) -> Result<Vec<SolveInfo>, LayerError> {
+        self.lend_buffer(model, false);
         self.backward_head(model, pass);
         model.dropout.apply(epoch, &pass.ids, pass.by_rows.view_mut());
         if let Some(normalised) = &pass.normalised {
             normalise::backward(normalised.view(), &pass.lengths, pass.by_rows.view_mut());
         }
-        self.scatter(model, pass);
+        self.turn(true);
+        let own = self.scatter(model, pass);
+        let rows = own.as_ref().unwrap_or(&pass.by_rows).view();
+        let places = &pass.places;
+        let mut given =
+            (self.top().memory.right == Right::Rows).then_some(Added::Some { places, rows });
         let mut solves = Vec::new();
         for at in (0..self.layers.len()).rev() {
-            let info = self.backward_layer(model, at, backward, params);
+            let info = self.backward_layer(model, at, given.take(), backward, params);
             solves.extend(info.map_err(|source| LayerError { layer: at, source })?);
         }
         solves.reverse();
         Ok(solves)
     }
 
-    /// Computes dL/dresult of the last layer from dL/drows of a pass.
-    fn scatter(&mut self, model: &Network, pass: &mut Pass) {
+    /// Gives the memory of B to R where they share it, or takes it back.
+    fn turn(&mut self, to_right: bool) {
+        let shares = |layer: &&mut Layer| layer.memory.right == Right::Input;
+        self.layers.iter_mut().filter(shares).for_each(|layer| layer.body.turn(to_right));
+    }
+
+    /// Gives the buffer of the first layer's solves to the gradient of the learned table, or takes it
+    /// back.
+    fn lend_buffer(&mut self, model: &mut Network, to_gradient: bool) {
+        let Some(table) = model.table().filter(|_| to_gradient != self.is_lent) else { return };
+        let parameter = &mut model.parameters[table];
+        let first = &mut self.layers[0];
+        if parameter.is_fixed() {
+            return;
+        }
+        if !first.memory.lends_buffer {
+            if parameter.gradient.rows() != parameter.value.rows() {
+                parameter.gradient = parameter.value.clone();
+            }
+            return;
+        }
+        let empty = Matrix::zeros(0, parameter.value.cols());
+        let (_, _, buffer) = first.body.state_right_spare();
+        let (from, to) = match to_gradient {
+            true => (buffer, &mut parameter.gradient),
+            false => (&mut parameter.gradient, buffer),
+        };
+        *to = std::mem::replace(from, empty);
+        self.is_lent = to_gradient;
+    }
+
+    /// Computes dL/dresult of the last layer from dL/drows of a pass. Where the rows themselves are R,
+    /// there is nothing to do, except that on several ranks it returns this one's own rows.
+    fn scatter(&mut self, model: &Network, pass: &mut Pass) -> Option<Matrix> {
+        let rows = self.operators.rows();
         let top = self.layers.last_mut().expect("a model has a layer");
+        if top.memory.right == Right::Rows {
+            pass.find_places(rows.len());
+            return (!rows.is_alone()).then(|| pass.own_gradients());
+        }
         let (_, right, _) = top.body.state_right_spare();
         if let Some(pooling) = model.pooling {
             // Rows of other graphs are zero and stay zero.
             scatter_rows(pass.by_rows.view(), &pass.items, pass.by_pooled.view_mut());
-            return pooling.backward(
-                &self.graphs,
-                &pass.pooling,
-                pass.by_pooled.view(),
-                right.view_mut(),
-            );
+            let by_pooled = pass.by_pooled.view();
+            pooling.backward(&self.graphs, &pass.pooling, by_pooled, right.view_mut());
+            return None;
         }
-        if top.normed.is_some() {
-            // The backward pass of the normalisation changes every row.
-            right.view_mut().padded_mut().fill(0.0);
+        if top.normed.is_some() || top.memory.right == Right::Input {
+            // The backward pass of the normalisation changes every row, B has other content.
+            elementwise::clear(right.view_mut());
         }
         // Rows of other nodes are zero and stay zero.
         let by_rows = pass.by_rows.view().block(pass.own.clone());
         scatter_rows(by_rows, &pass.local, right.view_mut());
+        None
     }
 
     /// Computes the adjoint and the gradients of a layer, and dL/dresult of the layer below, from
-    /// dL/dresult of this layer, which is in its R.
+    /// dL/dresult of this layer, which is in its R or given.
     fn backward_layer(
         &mut self,
         model: &mut Network,
         at: usize,
+        given: Option<Added<'_>>,
         backward: Backward,
         params: &SolveParams,
     ) -> Result<Option<SolveInfo>, SolveError> {
@@ -476,7 +536,15 @@ impl OnGraph {
             model.parameters[places.skip.start + 1].gradient.row_mut(0).copy_from_slice(&bias);
             by_mixed = layer.body.changed_right();
         }
-        let info = layer.body.backward(&mut model.parameters[places.weights], backward, params)?;
+        let weights = &mut model.parameters[places.weights];
+        let info = layer.body.backward(given, weights, backward, params)?;
+        if at == 0 {
+            // The gradient of a learned table is written next, and read by the step.
+            self.lend_buffer(model, true);
+        }
+        let (below, rest) = self.layers.split_at_mut(at);
+        let (layer, below) = (&mut rest[0], below.last_mut());
+        let rows = self.operators.rows();
         if model.layers[at].input.gathered() > 0 {
             layer.body.update_adjoint(rows);
         }
@@ -511,9 +579,11 @@ impl OnGraph {
 
     /// Sets the rows of a pass in dL/dresult to zero, before another pass is differentiated.
     pub fn clear(&mut self, pass: &mut Pass) {
+        let top = self.layers.last_mut().expect("a model has a layer");
         match pass.by_pooled.rows() {
+            // Made anew by every pass.
+            0 if matches!(top.memory.right, Right::Rows | Right::Input) => {}
             0 => {
-                let top = self.layers.last_mut().expect("a model has a layer");
                 clear_rows(&pass.local, top.body.state_right_spare().1.view_mut());
             }
             _ => clear_rows(&pass.items, pass.by_pooled.view_mut()),

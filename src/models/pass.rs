@@ -5,6 +5,7 @@ use std::ops::Range;
 
 use super::network::Network;
 use crate::dense::{Matrix, MatrixMut, MatrixRef};
+use crate::kernels::RowPlaces;
 use crate::nn::{PoolingMemory, ReadoutMemory, normalise, select_rows};
 use crate::parallel::Rows;
 
@@ -22,7 +23,7 @@ pub struct Pass {
     pub(super) pooled: Matrix,
     pub(super) by_pooled: Matrix,
     pub(super) pooling: PoolingMemory,
-    /// The rows before dropout, if the backward pass needs them.
+    /// The rows before dropout, if the backward pass needs them; made by a readout for training.
     pub(super) normalised: Option<Matrix>,
     pub(super) lengths: Vec<f32>,
     /// Whether relu made zeros of all rows of a training step.
@@ -30,6 +31,8 @@ pub struct Pass {
     pub(super) rows: Matrix,
     /// dL/drows, allocated by the first backward pass: an evaluation needs none.
     pub(super) by_rows: Matrix,
+    /// Which rows these are, found by the first backward pass that asks for it.
+    pub(super) places: RowPlaces,
     pub(super) memory: ReadoutMemory,
     /// Logits, one row per item.
     pub logits: Matrix,
@@ -90,11 +93,12 @@ impl Pass {
             pooled: Matrix::zeros(graphs, width),
             by_pooled: Matrix::zeros(0, width),
             pooling: PoolingMemory::default(),
-            normalised: model.normalises.then(|| Matrix::zeros(k, width)),
+            normalised: model.normalises.then(|| Matrix::zeros(0, width)),
             lengths: vec![0.0; k],
             is_dead: false,
             rows: Matrix::zeros(k, width),
             by_rows: Matrix::zeros(0, width),
+            places: RowPlaces::default(),
             memory: model.readout.memory(k),
             logits: Matrix::zeros(k, c),
             by_logits: Matrix::zeros(0, c),
@@ -124,6 +128,21 @@ impl Pass {
             self.by_logits = Matrix::zeros(self.logits.rows(), self.logits.cols());
         }
         (self.logits.view(), &self.ids, self.by_logits.view_mut())
+    }
+
+    /// Finds the places of the rows among those of a rank.
+    pub(super) fn find_places(&mut self, rows: usize) {
+        if self.places.rows() != rows || self.places.listed().len() != self.local.len() {
+            self.places = RowPlaces::new(rows, self.local.clone());
+        }
+    }
+
+    /// dL/drows of the rows that this rank owns.
+    pub(super) fn own_gradients(&self) -> Matrix {
+        let mut own = Matrix::zeros(self.own.len(), self.by_rows.cols());
+        let block = self.by_rows.view().block(self.own.clone());
+        own.view_mut().padded_mut().copy_from_slice(block.padded());
+        own
     }
 
     pub(super) fn prepare_backward(&mut self) {

@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use super::ModelError;
 use super::kinds::{Kind, LayerPlan, Request};
+use super::layer_memory::LayerMemory;
 use crate::config::{ModelConfig, ReadoutKind};
 use crate::dense::stride;
 use crate::kernels::Activation;
@@ -66,6 +67,18 @@ pub enum BodyShape {
     },
     /// Computed.
     Explicit(Arc<dyn Map>),
+}
+
+/// Bytes of a layer's own matrices, by use.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LayerBytes {
+    /// X, buffers of solves, the sum with the skip connection, the normalised result, and the input
+    /// after dropout.
+    pub states: u64,
+    /// B
+    pub input: u64,
+    /// G and R
+    pub adjoint: u64,
 }
 
 /// Positions of a layer's parameters in the list of all parameters.
@@ -136,6 +149,11 @@ impl NetworkShape {
         })
     }
 
+    /// Which matrices of a layer there are, on one rank or on several.
+    pub fn memory(&self, layer: usize, is_alone: bool) -> LayerMemory {
+        LayerMemory::new(&self.layers, layer, self.pooling.is_some(), is_alone)
+    }
+
     /// Bytes of one copy of all parameters.
     pub fn parameter_bytes(&self) -> u64 {
         let bytes = |slot: &Slot| (slot.shape.0 as u64).saturating_mul(row_bytes(slot.shape.1));
@@ -144,31 +162,47 @@ impl NetworkShape {
 }
 
 impl LayerShape {
+    /// Whether the body is solved for.
+    pub fn is_solved(&self) -> bool {
+        matches!(self.body, BodyShape::Equilibrium { .. })
+    }
+
     /// Whether the input term is the table of learned features itself. Explicit bodies read theirs
     /// again in the backward pass, when it may have changed.
     pub fn takes_table(&self) -> bool {
         let is_table =
             matches!(self.input.mapped, Mapped::Learned(_)) && self.input.gathered() == 0;
-        let is_solved = matches!(self.body, BodyShape::Equilibrium { .. });
-        is_table && is_solved && !self.input.has_bias && self.dropout.is_none()
+        is_table && self.is_solved() && !self.input.has_bias && self.dropout.is_none()
     }
 
-    /// Bytes of the layer's own matrices while it is trained on this many nodes: its body, the sum
-    /// with the skip connection, the normalised result and its input after dropout. Parameters and
-    /// features are not included. `mixing_buffers` is that of
+    /// Bytes of the layer's own matrices while it is trained on this many nodes, by its plan.
+    /// Parameters and features are not included. `mixing_buffers` is that of
     /// [`SolveParams`](crate::solver::SolveParams::mixing_buffers).
-    pub fn bytes(&self, nodes: u64, mixing_buffers: usize) -> u64 {
+    pub fn bytes(&self, memory: LayerMemory, nodes: u64, mixing_buffers: usize) -> LayerBytes {
         let width = self.width;
-        let body = match &self.body {
-            BodyShape::Equilibrium { kappas, .. } => {
-                Equilibrium::bytes(nodes, width as u64, kappas.len(), true, mixing_buffers)
-            }
-            BodyShape::Explicit(map) => Explicit::bytes(&**map, nodes, width as u64),
-        };
+        let [state, input] = [width, self.input.width].map(row_bytes);
+        let [state, input] = [state, input].map(|row| nodes.saturating_mul(row));
         let dropped = self.dropout.is_some() && self.input.layer > 0;
         let more = [self.between.is_some(), self.norm.is_some(), dropped];
         let more = more.into_iter().filter(|&is_there| is_there).count() as u64;
-        body.saturating_add(more.saturating_mul(nodes).saturating_mul(row_bytes(width)))
+        let more = more.saturating_mul(state);
+        match &self.body {
+            BodyShape::Equilibrium { kappas, .. } => {
+                let relations = kappas.len();
+                let body = Equilibrium::bytes(nodes, width as u64, relations, true, mixing_buffers);
+                LayerBytes {
+                    states: body.saturating_add(more),
+                    input: memory.input(input),
+                    adjoint: memory.adjoint(state, nodes),
+                }
+            }
+            BodyShape::Explicit(map) => {
+                let adjoint = input.saturating_add(state);
+                let all = Explicit::bytes(&**map, nodes, width as u64);
+                let body = all.saturating_sub(input).saturating_sub(adjoint);
+                LayerBytes { states: body.saturating_add(more), input, adjoint }
+            }
+        }
     }
 }
 

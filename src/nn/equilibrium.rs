@@ -10,14 +10,15 @@
 //!
 //! Memory: these four, one buffer that both solves share, one bit per entry for relu's derivative,
 //! the vectors of two certificates; a second buffer only if no contraction is certified, and those
-//! of acceleration if a solve is slow. All of it is allocated once.
+//! of acceleration if a solve is slow. All of it is allocated once. A caller that has B or R elsewhere
+//! replaces them by empty matrices; R may also be some rows ([`Added`]).
 
 use super::operators::Operators;
 use crate::dense::{Matrix, MatrixRef, stride};
 use crate::kernels::sweep::{self, Direction, Sweep, SweepScratch, Term};
 use crate::kernels::{
-    Activation, Adjacency, AdjacencyRef, Derivative, PackedWeights, Signs, elementwise, gradient,
-    views,
+    Activation, Added, Adjacency, AdjacencyRef, Derivative, PackedWeights, Signs, elementwise,
+    gradient, views,
 };
 use crate::parallel::{Node, RowBlocks, Rows};
 use crate::solver::certificate::lipschitz;
@@ -149,9 +150,14 @@ impl Equilibrium {
     }
 
     /// The same, with the memory of adjoint solves.
-    pub fn with_adjoint(mut self) -> Self {
+    pub fn with_adjoint(self) -> Self {
+        let right = Matrix::zeros(self.rows().len(), self.width());
+        Self { right, ..self.with_adjoint_alone() }
+    }
+
+    /// The same, but R is given to [`Equilibrium::solve_adjoint_of`].
+    pub fn with_adjoint_alone(mut self) -> Self {
         let (rows, width) = (self.workspace.rows(), self.state.cols());
-        self.right = Matrix::zeros(rows.len(), width);
         self.adjoint = Matrix::zeros(rows.with_ghosts(), width);
         self.signs = self.activation.slope_below().map(|_| Signs::new(rows.len(), width));
         self
@@ -187,8 +193,8 @@ impl Equilibrium {
         (self.searches, self.falls_back) = (false, false);
     }
 
-    /// Bytes that a layer takes, with or without adjoint, while its solves are certified,
-    /// including the 16-bit matrices of solves ([`SolveParams::mixing_buffers`]).
+    /// Bytes that a layer takes beside B, R and G, with or without adjoint, while its solves are
+    /// certified, including the 16-bit matrices of solves ([`SolveParams::mixing_buffers`]).
     pub fn bytes(
         nodes: u64,
         width: u64,
@@ -198,8 +204,8 @@ impl Equilibrium {
     ) -> u64 {
         let matrix = nodes.saturating_mul(stride(width as usize) as u64 * 4);
         let signs = Signs::bytes(nodes, width as usize);
-        let (matrices, signs) = if has_adjoint { (4, signs) } else { (2, 0) };
-        let matrices = matrices + sweep::scaled_copies(width as usize, relations);
+        let signs = if has_adjoint { signs } else { 0 };
+        let matrices = 1 + sweep::scaled_copies(width as usize, relations);
         let workspace = Workspace::bytes(nodes as usize, width as usize, false, mixing_buffers);
         // Plus two vectors of the norm for each direction.
         let fixed = matrix
@@ -263,7 +269,7 @@ impl Equilibrium {
         let sweep = Sweep {
             blocks: &self.forward.blocks,
             terms: &terms,
-            input: self.input.view(),
+            input: self.input.view().into(),
             scratch: &self.scratch,
         };
         let (direction, state) = (Direction::Forward(self.activation), &mut self.state);
@@ -276,6 +282,23 @@ impl Equilibrium {
     /// Without [`Equilibrium::with_adjoint`].
     pub fn solve_adjoint(
         &mut self,
+        w: &[MatrixRef<'_>],
+        backward: Backward,
+        params: &SolveParams,
+    ) -> Result<SolveInfo, SolveError> {
+        let right = std::mem::replace(&mut self.right, Matrix::zeros(0, self.state.cols()));
+        let solved = self.solve_adjoint_of(right.view().into(), w, backward, params);
+        self.right = right;
+        solved
+    }
+
+    /// The same with this R, which may be some rows alone.
+    ///
+    /// # Panics
+    /// Without [`Equilibrium::with_adjoint_alone`].
+    pub fn solve_adjoint_of(
+        &mut self,
+        right: Added<'_>,
         w: &[MatrixRef<'_>],
         backward: Backward,
         params: &SolveParams,
@@ -303,7 +326,7 @@ impl Equilibrium {
         let sweep = Sweep {
             blocks: &self.backward.blocks,
             terms: &terms,
-            input: self.right.view(),
+            input: right,
             scratch: &self.scratch,
         };
         let (adjoint, workspace) = (&mut self.adjoint, &mut self.workspace);
@@ -341,7 +364,7 @@ impl Equilibrium {
             }
         };
         let terms = side.terms();
-        let (blocks, scratch, input) = (&side.blocks, &self.scratch, input.view());
+        let (blocks, scratch, input) = (&side.blocks, &self.scratch, input.view().into());
         let sweep = Sweep { blocks, terms: &terms, input, scratch };
         let certificate = side.certificate.as_ref()?;
         Reference::solve(&sweep, direction, certificate, state, part, max_sweeps)

@@ -115,9 +115,12 @@ impl RankPlan {
     /// Bytes of the states of an equilibrium layer of this width while it trains.
     pub fn state_bytes(&self, width: usize, relations: usize, mixing_buffers: usize) -> u64 {
         let ghosts = self.ghosts * stride(width) as u64 * size_of::<f32>() as u64;
-        // X, G, R and the buffer of solves have rows for ghosts; what is sent is packed.
+        // X, G and the buffer of solves have rows for ghosts; what is sent is packed. R takes the
+        // memory of B.
+        let matrix = self.rows * stride(width) as u64 * size_of::<f32>() as u64;
         Equilibrium::bytes(self.rows, width as u64, relations, true, mixing_buffers)
-            + 4 * ghosts
+            + 2 * matrix
+            + 3 * ghosts
             + self.exchange_bytes(width)
     }
 }

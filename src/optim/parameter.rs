@@ -28,6 +28,12 @@ impl Parameter {
         Self { name: name.into(), value, gradient, decays, rate_factor: 1.0, rows: None }
     }
 
+    /// A weight without memory for its gradient, which whoever computes it provides.
+    pub fn without_gradient(name: impl Into<String>, value: Matrix) -> Self {
+        let gradient = Matrix::zeros(0, value.cols());
+        Self { name: name.into(), value, gradient, decays: true, rate_factor: 1.0, rows: None }
+    }
+
     /// A value that no step changes, without memory for a gradient.
     pub fn fixed(name: impl Into<String>, value: Matrix) -> Self {
         let gradient = Matrix::zeros(0, value.cols());

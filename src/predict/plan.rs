@@ -8,7 +8,9 @@ use crate::config::Config;
 use crate::dense::stride;
 use crate::graph::{Graph, Manifest};
 use crate::models::file::{ModelFile, name, text};
-use crate::models::{BodyShape, DiskPlan, Facts, LayerShape, Needs, NetworkShape};
+use crate::models::{
+    BodyShape, DiskPlan, Facts, LayerBytes, LayerMemory, LayerShape, Needs, NetworkShape,
+};
 use crate::nn::{Equilibrium, Mapped};
 
 /// Bytes of the chunks that are read out and written.
@@ -82,13 +84,16 @@ fn dense(shape: &NetworkShape, nodes: u64) -> u64 {
 
 /// Bytes of a layer's matrices, with the second state that tightens the certified error.
 fn states(layer: &LayerShape, config: &Config, nodes: u64) -> u64 {
-    let BodyShape::Equilibrium { kappas, .. } = &layer.body else { return layer.bytes(nodes, 0) };
+    let BodyShape::Equilibrium { kappas, .. } = &layer.body else {
+        let LayerBytes { states, input, adjoint } = layer.bytes(LayerMemory::whole(), nodes, 0);
+        return [input, adjoint].into_iter().fold(states, u64::saturating_add);
+    };
     let mixing_buffers = config.forward().mixing_buffers();
     let width = layer.width as u64;
     let body = Equilibrium::bytes(nodes, width, kappas.len(), false, mixing_buffers);
-    let input = if layer.takes_table() { row(layer.width) } else { 0 };
-    let body = body.saturating_sub(nodes.saturating_mul(input));
-    let more = 1 + u64::from(layer.between.is_some()) + u64::from(layer.norm.is_some());
+    // B, the second state, and what follows the state.
+    let more = [!layer.takes_table(), true, layer.between.is_some(), layer.norm.is_some()];
+    let more = more.into_iter().map(u64::from).sum::<u64>();
     body.saturating_add(more.saturating_mul(nodes).saturating_mul(row(layer.width)))
 }
 

@@ -35,7 +35,7 @@ use super::entries::{self, ROWS_PER_TASK, Sums, Vector, divide};
 use crate::dense::{LINE, MatrixRef};
 use crate::json_number;
 use crate::kernels::sweep::{Direction, Sweep, Term};
-use crate::kernels::{self, Activation, AdjacencyRef, Norm, PackedWeights, exact};
+use crate::kernels::{self, Activation, Added, AdjacencyRef, Norm, PackedWeights, exact};
 use crate::parallel::{Alone, Ranks, Rows};
 
 /// Unit roundoff of f32.
@@ -358,7 +358,7 @@ impl Certificate {
             Direction::Adjoint(_) => None,
         };
         let own = state.first(rows.len());
-        let largest = [residual, self.size(own), self.size(sweep.input)];
+        let largest = [residual, self.size(own), self.size_of(sweep.input)];
         let [residual, state, input] = largest.map(|of| rows.ranks().max(of));
         self.by_residual(residual, state, input, activation)
     }
@@ -443,6 +443,18 @@ impl Certificate {
     /// |M|_uv of a matrix, rounded up.
     pub fn size(&self, matrix: MatrixRef<'_>) -> f64 {
         self.moved(kernels::largest(matrix, self.norm()))
+    }
+
+    /// The same of what a sweep adds.
+    pub fn size_of(&self, added: Added<'_>) -> f64 {
+        let (places, rows) = match added {
+            Added::All(matrix) => return self.size(matrix),
+            Added::Some { places, rows } => (places, rows),
+        };
+        let norm = self.norm();
+        let u: Option<Vec<f32>> =
+            norm.u.map(|u| places.listed().iter().map(|&row| u[row as usize]).collect());
+        self.moved(kernels::largest(rows, Norm { u: u.as_deref(), ..norm }))
     }
 }
 

@@ -143,7 +143,7 @@ fn first_origin(
     sweeps: usize,
     read: Option<MatrixRef<'_>>,
 ) -> (Place, usize, f32) {
-    if let Some((row, found)) = first_not_finite(sweep.input) {
+    if let Some((row, found)) = sweep.input.first_not_finite() {
         return (Place::Input, row, found);
     }
     for (relation, term) in sweep.terms.iter().enumerate() {

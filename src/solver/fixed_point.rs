@@ -35,10 +35,10 @@ use super::error::{SolveError, find_origin};
 use super::method::{Choice, Method, Used, Why};
 use super::stopping::{Progress, Stopping};
 use super::workspace::Workspace;
-use crate::dense::{Matrix, MatrixRef};
+use crate::dense::Matrix;
 use crate::json_number;
-use crate::kernels::Change;
 use crate::kernels::sweep::{Direction, Moves, Sweep, Tracking};
+use crate::kernels::{Added, Change};
 use crate::parallel::{self, Node, Rows};
 
 /// Default of [`SolveParams::tolerance`].
@@ -291,9 +291,9 @@ pub fn solve(
 
 /// Whether all entries of the input, on all ranks, count as zero. The first that does not ends the
 /// search.
-fn is_zero(input: MatrixRef<'_>, rows: &Rows) -> bool {
+fn is_zero(input: Added<'_>, rows: &Rows) -> bool {
     let has_more = |chunk: &[f32]| chunk.iter().any(|entry| entry.is_nan() || entry.abs() >= TINY);
-    let has_more = input.padded().par_chunks(CHUNK).any(has_more);
+    let has_more = input.kept().padded().par_chunks(CHUNK).any(has_more);
     rows.ranks().max(f64::from(u8::from(has_more))) == 0.0
 }
 
@@ -541,7 +541,8 @@ impl<'a> Solver<'a> {
         let sweeps = self.stopping.sweeps;
         let error = |certificate: &Certificate| {
             let state = state.view().first(rows.len());
-            let sizes = [state, self.sweep.input].map(|of| rows.ranks().max(certificate.size(of)));
+            let sizes = [certificate.size(state), certificate.size_of(self.sweep.input)];
+            let sizes = sizes.map(|of| rows.ranks().max(of));
             let bound = certificate.error(self.change.weighted, sizes, activation);
             Some(bound?.of_state(f64::from(self.size)))
         };

@@ -59,7 +59,7 @@
 //!
 //! let terms = sweep::terms(&[graph.view()], &weights);
 //! let (blocks, scratch) = (sweep::blocks(&terms), SweepScratch::new(&terms));
-//! let sweep = Sweep { blocks: &blocks, terms: &terms, input: b.view(), scratch: &scratch };
+//! let sweep = Sweep { blocks: &blocks, terms: &terms, input: b.view().into(), scratch: &scratch };
 //! let certificate = Certificate::of(&terms, 1.0, None);
 //! assert!(certificate.holds());
 //!

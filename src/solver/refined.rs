@@ -149,7 +149,7 @@ impl Reference {
         let mut state: Vec<f64> = (0..start.rows()).flat_map(wide).collect();
         let mut next = vec![0.0; state.len()];
         let mut found = Self { state: Vec::new(), error: f64::INFINITY, sweeps: 0 };
-        let [mut size, input] = [start.view(), sweep.input].map(|matrix| certificate.size(matrix));
+        let [mut size, input] = [certificate.size(start.view()), certificate.size_of(sweep.input)];
         while found.sweeps < max_sweeps {
             let before = &state;
             let moved = exact::evaluate(

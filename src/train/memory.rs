@@ -10,11 +10,13 @@
 //! | | and the buffers for reading dense ones, which the allocator keeps |
 //! | states | n x m: X and the buffer of solves, moves of Anderson mixing in f16; bits of signs |
 //! | input term | n x m: B, unless it is the table of learned features itself |
-//! | adjoint | 2 n x m: R and G |
-//! | parameters | value; of those that steps change also gradient, moments, best epoch |
+//! | adjoint | n x m: G; R, unless it is rows of the readout or in the memory of B |
+//! | parameters | value; of those that steps change also gradient, moments, best epoch; the gradient |
+//! | | of learned features is in the buffer of solves |
 //! | readout | m + c per evaluated item; the same again for gradients of the training part |
 //! | copies | of the entries of the graph, for layers of at most 4 columns |
 //!
+//! Which matrices of a layer share memory is planned in [`LayerMemory`](crate::models::LayerMemory).
 //! Moves are counted in full, although only slow solves allocate them. The graph is mapped and not
 //! part of the sum, nor are the program itself, its threads and the labels.
 
@@ -69,6 +71,8 @@ pub struct DataFacts {
     pub evaluated_nodes: u64,
     /// Whether a step takes some of many graphs.
     pub has_batches: bool,
+    /// Whether one rank has all nodes.
+    pub is_alone: bool,
     /// Nodes, or graphs where they have the labels, that are trained on.
     pub train_items: u64,
     /// Those of all parts.
@@ -104,6 +108,7 @@ impl DataFacts {
                 nodes
             },
             has_batches,
+            is_alone: task.rows_of_rank().is_none(),
             train_items: parts.train.len() as u64,
             items: items as u64,
             relations: match has_batches {
@@ -156,6 +161,7 @@ impl DataFacts {
             trained_nodes: nodes,
             evaluated_nodes: nodes,
             has_batches: false,
+            is_alone: true,
             train_items: items,
             items,
             relations: match manifest.graphs {
@@ -215,23 +221,16 @@ impl Estimate {
             readout: readout(data, &shape),
             ..Self::default()
         };
-        for layer in &shape.layers {
-            let [input_row, state_row] = [layer.input.width, layer.width].map(|m| row(m as u64));
-            // B; R and G; all matrices.
-            let input = |nodes: u64| nodes.saturating_mul(input_row);
-            let adjoint = |nodes: u64| nodes.saturating_mul(input_row.saturating_add(state_row));
-            let bytes = |nodes: u64| layer.bytes(nodes, mixing_buffers);
+        for (at, layer) in shape.layers.iter().enumerate() {
+            let memory = shape.memory(at, data.is_alone);
+            let bytes = |nodes: u64| layer.bytes(memory, nodes, mixing_buffers);
             // A pass for evaluation has no adjoint; it may take more nodes than a step.
-            let evaluated =
-                bytes(data.evaluated_nodes).saturating_sub(adjoint(data.evaluated_nodes));
-            let temporary = learned_tables(layer).saturating_mul(input(data.nodes()));
-            let own_input = if layer.takes_table() { 0 } else { input(data.trained_nodes) };
-            let (input, adjoint) = (input(data.trained_nodes), adjoint(data.trained_nodes));
-            let trained = bytes(data.trained_nodes).saturating_sub(input).saturating_sub(adjoint);
-            let evaluated = evaluated.saturating_sub(input).saturating_sub(adjoint);
-            add(&mut estimate.states, trained.max(evaluated));
-            add(&mut estimate.input, own_input.saturating_add(temporary));
-            add(&mut estimate.adjoint, adjoint);
+            let (trained, evaluated) = (bytes(data.trained_nodes), bytes(data.evaluated_nodes));
+            let table = data.nodes().saturating_mul(row(layer.input.width as u64));
+            let temporary = learned_tables(layer).saturating_mul(table);
+            add(&mut estimate.states, trained.states.max(evaluated.states));
+            add(&mut estimate.input, trained.input.saturating_add(temporary));
+            add(&mut estimate.adjoint, trained.adjoint);
         }
         let is_solved = |layer: &&LayerShape| matches!(layer.body, BodyShape::Equilibrium { .. });
         // All layers share one copy.
@@ -425,7 +424,10 @@ fn learned_tables(layer: &LayerShape) -> u64 {
 /// Value, gradient, moments and the copy of the best epoch, of a fixed table the value alone; then,
 /// during steps, the concatenated maps of features and their gradients.
 fn parameters(data: &DataFacts, shape: &NetworkShape, config: &Config) -> u64 {
-    let moments = if config.optim.method == Method::Adam { 2 } else { 1 };
+    let moments = match config.optim.method {
+        Method::Adam => 2,
+        Method::Sgd => u64::from(config.optim.momentum > 0.0),
+    };
     let first = &shape.layers[0].input;
     let temporary = match first.mapped {
         Mapped::Learned(_) => 0,
@@ -436,14 +438,17 @@ fn parameters(data: &DataFacts, shape: &NetworkShape, config: &Config) -> u64 {
             twice(columns.saturating_mul(first.width as u64))
         }
     };
-    let fixed = match first.mapped {
-        Mapped::Learned(_) if config.optim.table_factor == 0.0 => {
-            data.nodes().saturating_mul(row(first.width as u64))
-        }
-        _ => 0,
+    let table = match first.mapped {
+        Mapped::Learned(_) => data.nodes().saturating_mul(row(first.width as u64)),
+        Mapped::Columns(_) => 0,
     };
-    let changed = shape.parameter_bytes().saturating_sub(fixed);
-    sum([changed.saturating_mul(3 + moments), fixed, temporary])
+    let others = shape.parameter_bytes().saturating_sub(table);
+    let lent = shape.memory(0, data.is_alone).lends_buffer;
+    let copies = match config.optim.table_factor {
+        0.0 => 1,
+        _ => 2 + u64::from(!lent) + moments,
+    };
+    sum([others.saturating_mul(3 + moments), table.saturating_mul(copies), temporary])
 }
 
 /// Rows and logits of all parts at once on one graph, the training part twice, or of the largest
@@ -461,8 +466,8 @@ fn readout(data: &DataFacts, shape: &NetworkShape) -> u64 {
         (data.items.saturating_add(data.train_items), data.train_items, 0)
     };
     sum([
-        rows.saturating_mul(pass.saturating_add(normalised)),
-        learned.saturating_mul(pass),
+        rows.saturating_mul(pass),
+        learned.saturating_mul(pass.saturating_add(normalised)),
         collected.saturating_mul(logits),
     ])
 }
@@ -526,7 +531,8 @@ mod tests {
         let sets = ["model.state=64", "solver.method=plain", "model.head_bias=false"];
         let found = estimate(&manifest(dense(50), labels), &sets);
         let matrix = 1000 * 64 * 4;
-        assert_eq!((found.input, found.adjoint), (matrix, 2 * matrix));
+        // G; R is the rows of the loss, of which one bit per node says which they are.
+        assert_eq!((found.input, found.adjoint), (matrix, matrix + 1024 / 64 * 12));
         // X and a buffer; bits of signs, flags of active rows, vectors of two norms.
         assert_eq!(found.states, 2 * matrix + 1000 * (64 / 8 + 3 + 8));
         // The rows of 50 columns are padded to 64; as much again while they are read.
@@ -565,11 +571,12 @@ mod tests {
         let manifest = manifest(Value::Null, Value::Null);
         let found = estimate(&manifest, &["model.state=128"]);
         assert_eq!(found.features, 0);
-        assert!(found.parameters >= 5 * 4 * (128 * 128 + 1000 * 128));
+        // The gradient of the table takes the buffer of solves.
+        assert!(found.parameters >= 4 * 4 * (128 * 128 + 1000 * 128));
         // One that no step changes is there once, and is the input term if that gathers nothing.
         let own = ["model.state=128", "model.input=own", "optim.table_factor=0"];
         let [free, fixed] = [&own[..2], &own[..]].map(|sets| estimate(&manifest, sets));
-        assert_eq!(free.parameters - fixed.parameters, 4 * 4 * 1000 * 128);
+        assert_eq!(free.parameters - fixed.parameters, 3 * 4 * 1000 * 128);
         assert_eq!((free.input, fixed.input), (0, 0));
         assert_eq!(found.input, 4 * 1000 * 128);
     }

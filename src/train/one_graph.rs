@@ -119,3 +119,62 @@ impl OneGraph {
         Ok((loss, solves))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicBool;
+
+    use super::super::Trainer;
+    use super::super::trainer::GraphSet;
+    use super::OneGraph;
+    use crate::config::Config;
+    use crate::dense::Matrix;
+    use crate::graph::GraphBuilder;
+
+    /// Parameters after some epochs; with `apart`, no matrices share memory.
+    fn trained(sets: &[&str], apart: bool) -> Vec<Vec<u32>> {
+        let node = |at: u32| (at.wrapping_mul(2_654_435_761) >> 7) % 40;
+        let edges = (0..240).map(|at| (node(at), node(at + 1000)));
+        let graph = GraphBuilder::new(40)
+            .edges(edges.filter(|(from, to)| from != to))
+            .features(3, (0..120).map(|at| (at * 5 % 7) as f32).collect())
+            .classes(["one", "other"], (0..40).map(|node| Some(node % 2)))
+            .split(0..10, 10..20, 20..40)
+            .build()
+            .unwrap();
+        let sets: Vec<_> = sets.iter().map(ToString::to_string).collect();
+        let config = Config::resolve(None, None, &sets).unwrap();
+        let mut trainer = Trainer::new(&graph, config).unwrap();
+        if apart {
+            let GraphSet::One(one) = trainer.graphs else { panic!("one graph") };
+            trainer.graphs = GraphSet::One(OneGraph { on: one.on.keep_inputs(), ..one });
+        }
+        trainer.run(&mut (), &AtomicBool::new(false), |_| Ok(())).unwrap();
+        let bits = |value: &Matrix| value.view().padded().iter().map(|x| x.to_bits()).collect();
+        trainer.network().parameters.iter().map(|parameter| bits(&parameter.value)).collect()
+    }
+
+    #[test]
+    fn sharing_memory_changes_no_bit() {
+        for sets in [
+            &["model.state=5"][..],
+            &["model.state=18", "solver.method=plain", "model.activation=tanh"],
+            &["model.state=6,5,4", "model.skip=true"],
+            &["model.state=6,5", "model.batch_norm=true", "solver.gradient=phantom"],
+            &["model.state=5", "model.features=learned"],
+            &["model.state=5", "model.features=learned", "model.input=own", "train.hide=0.3"],
+            &[
+                "model.state=5",
+                "model.features=learned",
+                "model.input=own",
+                "model.batch_norm=true",
+            ],
+            &["model.state=5,4", "model.features=learned", "model.input=own"],
+            &["model.state=5", "model.features=learned", "model.feature_dropout=0.3"],
+        ] {
+            let sets = [sets, &["train.epochs=4", "model.normalise_state=true"]].concat();
+            let shared = trained(&sets, false);
+            assert!(shared == trained(&sets, true), "{sets:?}");
+        }
+    }
+}

@@ -4,27 +4,29 @@
 use std::ops::Range;
 
 use super::super::simd::{self, Lanes, Order};
-use super::super::{Activation, Change, Derivative, Norm};
+use super::super::{Activation, Added, Change, Derivative, Norm, RowPlaces};
 use crate::dense::{LINE, Line, MatrixRef};
+
+const ZERO: Line = Line([0.0; LINE]);
 
 /// Turns lines of the product into lines of the result, in place.
 pub(super) trait Finish: Sync {
     /// The lines from number `first` on, of whole rows or of rows that share lines.
     fn lines<L: Lanes>(&self, first: usize, product: &mut [Line]);
 
-    /// The matrix that `lines` reads, if any.
+    /// The matrix of which `lines` reads every row, if any.
     fn input(&self) -> Option<MatrixRef<'_>>;
 }
 
 /// phi(sum + B)
 pub(super) struct Activate<'a> {
-    pub input: MatrixRef<'a>,
+    pub input: Added<'a>,
     pub activation: Activation,
 }
 
 /// D * (sum + R)
 pub(super) struct Differentiate<'a> {
-    pub input: MatrixRef<'a>,
+    pub input: Added<'a>,
     pub derivative: Derivative<'a>,
 }
 
@@ -47,39 +49,102 @@ macro_rules! for_lines {
 impl Finish for Activate<'_> {
     #[inline(always)]
     fn lines<L: Lanes>(&self, first: usize, product: &mut [Line]) {
-        let input = &self.input.lines()[first..][..product.len()];
-        let zero = L::splat(0.0);
-        match self.activation {
-            Activation::Identity => for_lines!(L, product, input, |sum, b| sum.add(b)),
-            Activation::Relu => {
-                for_lines!(L, product, input, |sum, b| sum.add(b).where_negative(zero))
+        match self.input {
+            Added::All(input) => {
+                let input = &input.lines()[first..][..product.len()];
+                activate::<L>(self.activation, product, input);
             }
-            Activation::LeakyRelu(slope) => {
-                let slope = L::splat(slope);
-                for_lines!(L, product, input, |sum, b| {
-                    let z = sum.add(b);
-                    z.where_negative(z.mul(slope))
-                });
+            Added::Some { places, rows } => {
+                add_some::<L>(places, rows, first, product);
+                // A second zero changes nothing.
+                activate::<L>(self.activation, product, std::iter::repeat(&ZERO));
             }
-            Activation::Tanh => for_lines!(L, product, input, |sum, b| simd::tanh(sum.add(b))),
-            Activation::Sigmoid => {
-                for_lines!(L, product, input, |sum, b| simd::sigmoid(sum.add(b)))
-            }
-            Activation::Elu => for_lines!(L, product, input, |sum, b| simd::elu(sum.add(b))),
         }
     }
 
     #[inline(always)]
     fn input(&self) -> Option<MatrixRef<'_>> {
-        Some(self.input)
+        all(self.input)
+    }
+}
+
+/// phi(sum + b)
+#[inline(always)]
+fn activate<'a, L: Lanes>(
+    activation: Activation,
+    product: &mut [Line],
+    input: impl IntoIterator<Item = &'a Line>,
+) {
+    let zero = L::splat(0.0);
+    match activation {
+        Activation::Identity => for_lines!(L, product, input, |sum, b| sum.add(b)),
+        Activation::Relu => {
+            for_lines!(L, product, input, |sum, b| sum.add(b).where_negative(zero))
+        }
+        Activation::LeakyRelu(slope) => {
+            let slope = L::splat(slope);
+            for_lines!(L, product, input, |sum, b| {
+                let z = sum.add(b);
+                z.where_negative(z.mul(slope))
+            });
+        }
+        Activation::Tanh => for_lines!(L, product, input, |sum, b| simd::tanh(sum.add(b))),
+        Activation::Sigmoid => {
+            for_lines!(L, product, input, |sum, b| simd::sigmoid(sum.add(b)))
+        }
+        Activation::Elu => for_lines!(L, product, input, |sum, b| simd::elu(sum.add(b))),
+    }
+}
+
+/// The matrix that has all rows.
+#[inline(always)]
+fn all(input: Added<'_>) -> Option<MatrixRef<'_>> {
+    match input {
+        Added::All(matrix) => Some(matrix),
+        Added::Some { .. } => None,
+    }
+}
+
+/// product += the rows that are there, and zeros for the others: a sum of -0 becomes +0.
+#[inline(always)]
+fn add_some<L: Lanes>(places: &RowPlaces, rows: MatrixRef<'_>, first: usize, product: &mut [Line]) {
+    let (stride, zero) = (rows.stride(), L::splat(0.0));
+    if stride >= LINE {
+        let per_row = stride / LINE;
+        for (row, sums) in (first / per_row..).zip(product.chunks_exact_mut(per_row)) {
+            match places.of(row) {
+                Some(at) => {
+                    let row: &[Line] = bytemuck::cast_slice(rows.padded_row(at));
+                    for_lines!(L, sums, row, |sum, r| sum.add(r));
+                }
+                None => sums.iter_mut().for_each(|sum| L::load(sum).add(zero).store(sum)),
+            }
+        }
+        return;
+    }
+    let shared = LINE / stride;
+    for (at, sums) in (first..).zip(product) {
+        let mut line = ZERO;
+        let all = at * shared..places.rows().min((at + 1) * shared);
+        for (row, to) in all.zip(line.0.chunks_exact_mut(stride)) {
+            if let Some(at) = places.of(row) {
+                to.copy_from_slice(rows.padded_row(at));
+            }
+        }
+        L::load(sums).add(L::load(&line)).store(sums);
     }
 }
 
 impl Finish for Differentiate<'_> {
     #[inline(always)]
     fn lines<L: Lanes>(&self, first: usize, product: &mut [Line]) {
-        let input = &self.input.lines()[first..][..product.len()];
-        for_lines!(L, product, input, |sum, r| sum.add(r));
+        match self.input {
+            Added::All(input) => {
+                let input = &input.lines()[first..][..product.len()];
+                for_lines!(L, product, input, |sum, r| sum.add(r));
+            }
+            Added::Some { places, rows } => add_some::<L>(places, rows, first, product),
+        }
         let (one, zero) = (L::splat(1.0), L::splat(0.0));
         match self.derivative {
             Derivative::One => {}
@@ -121,7 +186,7 @@ impl Finish for Differentiate<'_> {
 
     #[inline(always)]
     fn input(&self) -> Option<MatrixRef<'_>> {
-        Some(self.input)
+        all(self.input)
     }
 }
 

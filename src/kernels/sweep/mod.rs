@@ -27,7 +27,7 @@ use super::ahead::Ahead;
 use super::lockstep::WINDOW;
 use super::simd::Isa;
 use super::{
-    Activation, AdjacencyRef, Change, Derivative, Norm, PackedWeights, elementwise, gather,
+    Activation, Added, AdjacencyRef, Change, Derivative, Norm, PackedWeights, elementwise, gather,
     gradient,
 };
 use crate::dense::{LINE, Line, Matrix, MatrixMut, MatrixRef, stride};
@@ -173,7 +173,7 @@ pub struct Sweep<'a> {
     /// The relations, at least one.
     pub terms: &'a [Term<'a>],
     /// B of the forward sweep, R of the adjoint.
-    pub input: MatrixRef<'a>,
+    pub input: Added<'a>,
     /// Scratch memory.
     pub scratch: &'a SweepScratch,
 }
@@ -270,6 +270,7 @@ impl Sweep<'_> {
     ) -> Settled {
         let shape = (self.input.rows(), self.input.cols());
         assert_eq!(shape.1, state.cols(), "an input of the state's width");
+        self.input.check();
         check(self.terms, None, self.blocks, (state.rows(), state.cols()), shape);
         if shape.1 == 0 {
             return Settled { updates: 0, is_finite: true };
@@ -318,6 +319,7 @@ impl Sweep<'_> {
         let shape = (to.rows(), to.cols());
         assert_eq!(from.cols(), shape.1, "states of one width");
         assert_eq!((self.input.rows(), self.input.cols()), shape, "an input of the state's shape");
+        self.input.check();
         assert!(norm.u.is_none_or(|u| u.len() == to.rows()), "one weight per row");
         assert!(norm.v.is_none_or(|v| v.len() == to.cols()), "one weight per column");
         let is_large = size_of_val(from.padded()) > LARGE;

@@ -7,7 +7,7 @@ use super::*;
 use crate::dense::Matrix;
 use crate::kernels::ahead::tests::everywhere;
 use crate::kernels::naive::{self, Operator, Random};
-use crate::kernels::{Lockstep, Signs};
+use crate::kernels::{Lockstep, RowPlaces, Signs};
 use crate::parallel::with_threads;
 
 const ACTIVATIONS: [Activation; 6] = [
@@ -78,8 +78,12 @@ impl Case {
         let scratch = SweepScratch::with_widths(&widths, self.from.cols(), isa);
         let blocks = blocks(&terms);
         let mut to = Matrix::from_fn(self.from.rows(), self.from.cols(), |_, _| f32::NAN);
-        let parts =
-            Sweep { blocks: &blocks, terms: &terms, input: self.input.view(), scratch: &scratch };
+        let parts = Sweep {
+            blocks: &blocks,
+            terms: &terms,
+            input: self.input.view().into(),
+            scratch: &scratch,
+        };
         let change = sweep(parts, to.view_mut());
         (to, change)
     }
@@ -122,6 +126,43 @@ fn naive_row_change(old: MatrixRef<'_>, new: MatrixRef<'_>, above: f32) -> f32 {
         }
     }
     found
+}
+
+/// Rows that are not there count as zeros: nothing of the result differs from that of a matrix with
+/// zeros in it.
+#[test]
+fn some_rows_of_the_input_are_a_matrix_with_zeros() {
+    for (width, of) in [1, 3, 8, 16, 40].into_iter().flat_map(|width| [(width, 1), (width, 3)]) {
+        let mut case = Case::random(width as u64, 70, width, 2);
+        let listed: Vec<u32> = (0..70).filter(|row| (row * 7 + 3) % 5 < of).collect();
+        let rows =
+            Matrix::from_fn(listed.len(), width, |at, k| case.input.row(listed[at] as usize)[k]);
+        let places = RowPlaces::new(70, listed.clone());
+        for row in (0..70).filter(|row| !listed.contains(row)) {
+            case.input.row_mut(row as usize).fill(0.0);
+        }
+        let some = Added::Some { places: &places, rows: rows.view() };
+        let mut signs = Signs::new(70, width);
+        signs.record(case.from.view());
+        let derivative = Derivative::Signs { signs: &signs, slope: 0.5 };
+        let adjoint = Direction::Adjoint(derivative);
+        for direction in ACTIVATIONS.map(Direction::Forward).into_iter().chain([adjoint]) {
+            for isa in Isa::available() {
+                let [whole, found] = [None, Some(some)].map(|input| {
+                    case.sweep_with(isa, PackedWeights::forward, |sweep, to| {
+                        let sweep = Sweep { input: input.unwrap_or(sweep.input), ..sweep };
+                        let norm = Norm { rows: Some(0.0), ..Norm::default() };
+                        sweep.step(direction, norm, Tracking::Nothing, case.from.view(), to)
+                    })
+                });
+                let bits = |matrix: &Matrix| -> Vec<u32> {
+                    matrix.view().padded().iter().map(|x| x.to_bits()).collect()
+                };
+                assert_eq!(bits(&whole.0), bits(&found.0), "{direction:?} {width}");
+                assert_eq!(whole.1, found.1);
+            }
+        }
+    }
 }
 
 proptest! {

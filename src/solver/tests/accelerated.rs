@@ -451,7 +451,8 @@ fn repeated_rows_are_accelerated_instead_of_skipped() {
     let solve = |adjacency: AdjacencyRef<'_>| {
         let terms = [Term { adjacency, weights: &w[0] }];
         let (blocks, scratch) = (blocks(&terms), SweepScratch::new(&terms));
-        let sweep = Sweep { blocks: &blocks, terms: &terms, input: b.view(), scratch: &scratch };
+        let sweep =
+            Sweep { blocks: &blocks, terms: &terms, input: b.view().into(), scratch: &scratch };
         let certificate = Certificate::of(&terms, 1.0, None);
         let (mut state, mut workspace) = (Matrix::zeros(60, 3), Workspace::new(60, 3, false));
         let direction = Direction::Forward(Activation::Relu);

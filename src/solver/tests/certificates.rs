@@ -122,7 +122,7 @@ fn activations_keep_to_the_error_that_certificates_count_on() {
     for isa in Isa::available() {
         let scratch = SweepScratch::with_widths(&[cols], cols, isa);
         let sweep =
-            Sweep { blocks: &blocks, terms: &terms, input: input.view(), scratch: &scratch };
+            Sweep { blocks: &blocks, terms: &terms, input: input.view().into(), scratch: &scratch };
         for activation in ACTIVATIONS {
             let (zero, mut found) = (Matrix::zeros(rows, cols), Matrix::zeros(rows, cols));
             sweep.forward(activation, Norm::default(), zero.view(), found.view_mut());

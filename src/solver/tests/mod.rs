@@ -175,7 +175,7 @@ impl Equation {
             .collect();
         let (blocks, scratch) = (blocks(&terms), SweepScratch::new(&terms));
         let sweep =
-            Sweep { blocks: &blocks, terms: &terms, input: input.view(), scratch: &scratch };
+            Sweep { blocks: &blocks, terms: &terms, input: input.view().into(), scratch: &scratch };
         let certificate = Certificate::of(&terms, lipschitz(self.activation), None);
         work(&sweep, certificate)
     }

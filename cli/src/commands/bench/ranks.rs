@@ -88,8 +88,12 @@ impl Sweep {
         let adjacency = operators.incoming();
         let terms = sweep::terms(&adjacency, &packed);
         let (blocks, scratch) = (sweep::blocks(&terms), SweepScratch::new(&terms));
-        let sweep =
-            sweep::Sweep { blocks: &blocks, terms: &terms, input: input.view(), scratch: &scratch };
+        let sweep = sweep::Sweep {
+            blocks: &blocks,
+            terms: &terms,
+            input: input.view().into(),
+            scratch: &scratch,
+        };
         let mut best = [f64::INFINITY; 3];
         let (mut largest, mut sent) = (0.0, 0);
         let started = Instant::now();

@@ -441,7 +441,7 @@ impl Bench<'_> {
         let adjoint = sweep::terms(self.outgoing, &adjoint);
         let (forward_blocks, adjoint_blocks) = (sweep::blocks(&forward), sweep::blocks(&adjoint));
         let scratch = SweepScratch::new(&forward);
-        let input = self.input.view();
+        let input = self.input.view().into();
         work(
             sweep::Sweep { blocks: &forward_blocks, terms: &forward, input, scratch: &scratch },
             sweep::Sweep { blocks: &adjoint_blocks, terms: &adjoint, input, scratch: &scratch },
