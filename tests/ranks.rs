@@ -435,6 +435,47 @@ fn folds_are_dealt_to_ranks() {
     assert_eq!(again, [5, 5]);
 }
 
+#[test]
+fn ranks_that_see_different_directories_are_refused() {
+    let place = tempfile::tempdir().unwrap();
+    let directories = ["here", "there"].map(|name| place.path().join(name));
+    let graph = undirected(Normalisation::Renorm);
+    let config = config(&["train.epochs=7", "train.checkpoint_epochs=1", "model.state=6"]);
+    // Copies of one run, one of which is older.
+    for (directory, epochs) in directories.iter().zip([2, 4]) {
+        let stop = AtomicBool::new(false);
+        let run = Run::new(graph.clone(), config.clone(), directory);
+        run.train(&mut StopAfter(epochs, &stop), &stop).unwrap();
+    }
+    let model = directories[0].join("model.safetensors");
+    let before = fs::read(&model).unwrap();
+    let found = ThreadRanks::run(2, 1, |ranks| {
+        let run = Run::resume_on(&directories[ranks.rank()], graph.path()).unwrap();
+        let resumed = run.on_ranks(ranks).train(&mut (), &AtomicBool::new(false));
+        resumed.unwrap_err().to_string()
+    });
+    assert!(found.iter().all(|found| found.contains("rank 1 sees another checkpoint")), "{found:?}");
+    assert!(fs::read(&model).unwrap() == before);
+
+    let folds = directories.map(|directory| directory.with_extension("folds"));
+    let setup = CrossvalSetup { folds: 3, readout: FoldReadout::Model, csv_safe: false };
+    let train = |rank_sees: [usize; 2], replaces| {
+        ThreadRanks::run(2, 1, |ranks| {
+            let directory = &folds[rank_sees[ranks.rank()]];
+            let crossval = Crossval::new(graph.clone(), config.clone(), setup);
+            let crossval = crossval.in_directory(directory, replaces).on_ranks(ranks);
+            let trained = crossval.train(&Silent, &AtomicBool::new(false));
+            trained.map(|_| ()).map_err(|error| error.to_string())
+        })
+    };
+    assert_eq!(train([1, 1], false), [Ok(()), Ok(())]);
+    let kept = fs::read(folds[1].join("fold-1/model.safetensors")).unwrap();
+    for found in train([0, 1], true) {
+        assert!(found.as_ref().is_err_and(|e| e.contains("another cross-validation")), "{found:?}");
+    }
+    assert!(fs::read(folds[1].join("fold-1/model.safetensors")).unwrap() == kept, "untouched");
+}
+
 /// Ranks, of which the first notes the longest message that it receives.
 #[derive(Debug)]
 struct Noting(Arc<dyn Ranks>, &'static AtomicUsize);

@@ -63,14 +63,16 @@ fn main() -> ExitCode {
             return ExitCode::from(messages::code(&error));
         }
     };
-    match command.run(job.ranks()) {
+    let outcome = command.run(job.ranks());
+    if ranks::launched().is_some() {
+        // A launcher asks all other ranks to stop as soon as one of them has ended with an error.
+        messages::ignore_signals();
+    }
+    match outcome {
         Ok(Outcome::Done) => ExitCode::SUCCESS,
         Ok(Outcome::Missed) => ExitCode::from(1),
         Ok(Outcome::Stopped) => ExitCode::from(messages::STOPPED),
-        Err(error) => {
-            job.report(&error);
-            ExitCode::from(messages::code(&error))
-        }
+        Err(error) => ExitCode::from(job.report(&error)),
     }
 }
 
@@ -124,7 +126,8 @@ struct Shared {
     /// Memory limit for buffers: a size (2GiB, 512MiB) or a share of the machine (50%)
     ///
     /// Beyond it, sorting continues in temporary files next to the output, and training and
-    /// prediction in the files of --scratch. Results do not depend on it.
+    /// prediction in the files of --scratch. Results do not depend on it. Under `mpirun` it is the
+    /// limit of each rank, and ranks on one machine divide its memory among themselves.
     #[arg(long, global = true, value_name = "SIZE", default_value_t = memory_size::DEFAULT)]
     memory: MemorySize,
 
@@ -256,7 +259,8 @@ impl Session {
         storage::set_sync(!shared.no_sync);
         Ok(Self {
             threads,
-            memory: shared.memory.resolve(machine::memory()),
+            // Ranks of one machine share it.
+            memory: shared.memory.resolve(machine::memory() / ranks::on_this_machine()),
             seed: shared.seed.unwrap_or(0),
             has_seed: shared.seed.is_some(),
             no_sync: shared.no_sync,

@@ -25,6 +25,18 @@ pub fn launched() -> Option<[usize; 2]> {
     VARIABLES.iter().find_map(|[rank, size]| Some([number(rank)?, number(size)?]))
 }
 
+/// Numbers of ranks on this machine, of the same launchers.
+const BESIDE: [&str; 3] =
+    ["OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS", "SLURM_STEP_TASKS_PER_NODE"];
+
+/// The number of ranks of this job on this machine, as far as the launcher tells.
+pub fn on_this_machine() -> u64 {
+    // Slurm lists all machines: `4(x2),3`.
+    let first = |text: String| text.split(['(', ',']).next().and_then(|first| first.parse().ok());
+    let known = BESIDE.iter().find_map(|name| first(std::env::var(name).ok()?));
+    if launched().is_some() { known.unwrap_or(1).max(1) } else { 1 }
+}
+
 /// The ranks of this job, from its start to its end.
 pub struct Job {
     #[cfg(feature = "mpi")]
@@ -66,19 +78,24 @@ impl Job {
         &self.ranks
     }
 
-    /// Prints an error, once for all ranks. A rank that is alone with its error ends the job.
-    pub fn report(&self, error: &anyhow::Error) {
+    /// Prints an error, once for all ranks, and returns the exit code: that of the rank whose error it
+    /// was first. A rank that is alone with its error ends the job.
+    pub fn report(&self, error: &anyhow::Error) -> u8 {
         messages::print_error(error);
+        let code = messages::code(error);
         #[cfg(feature = "mpi")]
-        if let Some(mpi) = &self.mpi
-            && !mpi.end_together(TOGETHER)
-        {
+        if let Some(mpi) = &self.mpi {
+            if mpi.end_together(TOGETHER) {
+                // Those that only repeat the error of another rank have a code of 2.
+                return self.ranks.gather(vec![code]).concat().into_iter().min().unwrap_or(code);
+            }
             if !self.ranks.is_first() {
                 crate::terminal::printer::set_silent(false);
                 messages::print_error(error);
             }
-            mpi.abort(messages::code(error).into());
+            mpi.abort(code.into());
         }
+        code
     }
 }
 

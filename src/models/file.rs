@@ -47,7 +47,7 @@ use std::io::{self, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use ignn_format::checksum::HashingWriter;
+use ignn_format::checksum::{HashingWriter, hex, of_bytes};
 use ignn_format::storage::{ANY_FILE, Draft, OutputFile};
 use ignn_format::{FormatError, Result, regular};
 use safetensors::Dtype;
@@ -411,6 +411,12 @@ impl ModelFile {
     /// The file.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// The checksum of the file; that of its texts where an older file has none.
+    pub(crate) fn checksum(&self) -> String {
+        let of_texts = || hex(of_bytes(format!("{:?}", self.texts).as_bytes()));
+        self.texts.get(text::CHECKSUM).cloned().unwrap_or_else(of_texts)
     }
 
     /// All texts.

@@ -106,6 +106,17 @@ impl RankError {
         Self::check("has", "set of settings", &settings, "start all ranks alike", ranks)
     }
 
+    /// Refuses ranks that resume from different checkpoints, by their checksums.
+    pub(crate) fn check_checkpoints(checksum: &str, ranks: &dyn Ranks) -> Result<(), Self> {
+        Self::check("sees", "checkpoint", checksum, "every rank must see the same files", ranks)
+    }
+
+    /// Refuses ranks that see different cross-validations in a directory, by their identities.
+    pub(crate) fn check_crossvals(id: &str, ranks: &dyn Ranks) -> Result<(), Self> {
+        let hint = "every rank must see the directory that rank 0 writes";
+        Self::check("sees", "cross-validation", id, hint, ranks)
+    }
+
     /// Refuses ranks that see different models, by their checksums.
     pub(crate) fn check_models(checksum: &str, ranks: &dyn Ranks) -> Result<(), Self> {
         Self::check("sees", "model", checksum, "every rank must see the same files", ranks)

@@ -173,7 +173,7 @@ impl dyn Ranks + '_ {
     }
 
     /// The result of this rank, unless another one failed: then the error of the first rank that
-    /// did, made by `other` from its message, on every rank that did not fail itself.
+    /// did, made by `other` from its message and its number, on every rank that did not fail itself.
     ///
     /// Whatever may fail on some ranks only goes through here, so that no rank waits for one that
     /// has given up.
@@ -191,10 +191,10 @@ impl dyn Ranks + '_ {
             Err(error) => format!("e{}", error.to_string()).into_bytes(),
         };
         let all = self.gather(message);
-        let failed = all.iter().find(|message| !message.is_empty());
+        let failed = all.iter().enumerate().find(|(_, message)| !message.is_empty());
         match (result, failed) {
-            (Ok(_), Some(message)) => {
-                Err(other(String::from_utf8_lossy(&message[1..]).into_owned()))
+            (Ok(_), Some((rank, message))) => {
+                Err(other(format!("rank {rank}: {}", String::from_utf8_lossy(&message[1..]))))
             }
             (result, _) => result,
         }
@@ -322,12 +322,12 @@ mod tests {
                     let got = ranks.exchange(vec![(next, vec![7; 3 + rank])], &[before]);
                     assert_eq!(got, [vec![7; 3 + before]]);
                 }
-                let result = if rank > 0 { Err(format!("rank {rank} fails")) } else { Ok(rank) };
+                let result = if rank > 0 { Err(format!("{rank} fails")) } else { Ok(rank) };
                 ranks.agree(result, |message| message)
             });
-            assert_eq!(found[0], if size == 1 { Ok(0) } else { Err("rank 1 fails".into()) });
+            assert_eq!(found[0], if size == 1 { Ok(0) } else { Err("rank 1: 1 fails".into()) });
             for (rank, found) in found.iter().enumerate().skip(1) {
-                assert_eq!(*found, Err(format!("rank {rank} fails")));
+                assert_eq!(*found, Err(format!("{rank} fails")));
             }
         }
     }

@@ -9,7 +9,7 @@ use crate::dense::stride;
 use crate::graph::{Graph, Manifest};
 use crate::models::file::{ModelFile, name, text};
 use crate::models::{
-    BodyShape, DiskPlan, Facts, LayerBytes, LayerMemory, LayerShape, Needs, NetworkShape,
+    BodyShape, DiskPlan, Facts, LayerBytes, LayerMemory, LayerShape, Needs, NetworkShape, PlanError,
 };
 use crate::nn::{Equilibrium, Mapped};
 
@@ -17,11 +17,12 @@ use crate::nn::{Equilibrium, Mapped};
 const CHUNKS: u64 = 128 << 20;
 
 /// The plan for the model of a file on a graph and `allowed` bytes of memory; `None` if everything
-/// fits.
+/// fits. Each of several ranks must hold its share of the nodes, ghosts not counted.
 pub fn plan(
     file: &ModelFile,
     graph: &Graph,
     allowed: u64,
+    ranks: usize,
 ) -> Result<Option<DiskPlan>, PredictError> {
     // What is wrong with the file is said when it is read.
     let config = file.text(text::CONFIG).map(|toml| Config::from_toml(toml, file.path()));
@@ -41,9 +42,10 @@ pub fn plan(
     };
     let Ok(shape) = NetworkShape::new(&config.model, &facts, 0) else { return Ok(None) };
     let sparse = sparse(manifest, is_learned);
+    let nodes = manifest.nodes.div_ceil(ranks.max(1) as u64);
     let parts = [
-        sparse.unwrap_or_else(|| dense(&shape, manifest.nodes)),
-        shape.layers.iter().map(|layer| states(layer, &config, manifest.nodes)).sum(),
+        sparse.unwrap_or_else(|| dense(&shape, nodes)),
+        shape.layers.iter().map(|layer| states(layer, &config, nodes)).sum(),
         shape.parameter_bytes().saturating_mul(2),
         CHUNKS,
     ];
@@ -60,6 +62,19 @@ pub fn plan(
     // Graphs of a collection are solved in batches, which are small.
     if needs.has_graphs {
         return Ok(None);
+    }
+    if ranks > 1 {
+        let of = "the prediction on a rank";
+        return match needs.total <= allowed {
+            true => Ok(None),
+            false => Err(PlanError::NotCovered {
+                of,
+                what: "several ranks compute",
+                needed: needs.total,
+                allowed,
+            }
+            .into()),
+        };
     }
     Ok(DiskPlan::new(&needs, allowed)?)
 }

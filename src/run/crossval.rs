@@ -407,6 +407,16 @@ impl Crossval {
             Ok(())
         };
         self.agree(begin())?;
+        if let Some(kept) = kept.as_ref().filter(|_| !self.ranks.is_alone()) {
+            // The old one, if it is to be replaced.
+            let found = match kept.directory.path.join(SETUP).exists() {
+                true => kept.directory.begun_with().map(|begun| begun.id()),
+                false => Ok("none".into()),
+            };
+            let id = self.agree(found.map_err(RunError::from))?;
+            let same = RankError::check_crossvals(&id, &*self.ranks);
+            same.map_err(|source| TrainError::Ranks { path: kept.directory.path.clone(), source })?;
+        }
         // On several ranks, the first of them replaces the old directory when each has trained a fold.
         let held = if self.replaces && !self.ranks.is_alone() { open.len().min(1) } else { 0 };
         let (held, open) = open.split_at(held);

@@ -281,9 +281,12 @@ impl Run {
         B: FnOnce(&mut Fill) -> Result<DirectoryLock, TrainError>,
     {
         let is_first = self.ranks.is_first();
-        if !self.replaces && is_first {
-            place.begin(&mut |_| Ok(()))?;
-        }
+        let begun = match !self.replaces && is_first {
+            true => place.begin(&mut |_| Ok(())),
+            false => Ok(()),
+        };
+        // The ranks that resume compare what they see.
+        self.agree(begun)?;
         let (history, kept) = match self.resumes {
             true => self.restore(trainer)?,
             false => (History::new(trainer.monitor(), Vec::new()), None),
@@ -312,7 +315,8 @@ impl Run {
         let shared = trainer.shared();
         let saved = match self.ranks.is_first() {
             true => place.save(trainer, &shared),
-            false => Ok(()),
+            // The first rank's files were checked by `place`.
+            false => self.graph.check_unchanged().map_err(TrainError::from),
         };
         shared.finish();
         self.ranks.agree(saved, TrainError::OtherRank)
@@ -373,11 +377,14 @@ impl Run {
     /// Takes over the checkpoint and the records before it. Nothing is written before all of it is
     /// found to fit.
     fn restore(&self, trainer: &mut Trainer) -> Result<(History, Option<Kept>), RunError> {
-        let (checkpoint, path) = (self.directory.checkpoint_file(), self.directory.path());
-        if !checkpoint.exists() {
-            return Err(RunError::NoCheckpoint { path: path.into() });
-        }
-        let checkpoint = ModelFile::open(&checkpoint)?;
+        let (file, path) = (self.directory.checkpoint_file(), self.directory.path());
+        let opened = match file.exists() {
+            true => ModelFile::open(&file).map_err(RunError::from),
+            false => Err(RunError::NoCheckpoint { path: path.into() }),
+        };
+        let checkpoint = self.agree(opened)?;
+        let same = RankError::check_checkpoints(&checkpoint.checksum(), &*self.ranks);
+        same.map_err(|source| TrainError::Ranks { path: file, source })?;
         trainer.restore_from(&checkpoint)?;
         let (epochs, epoch) = (self.config.train.epochs, trainer.epoch());
         if epochs < epoch {

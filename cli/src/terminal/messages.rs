@@ -81,6 +81,14 @@ static STOP: AtomicBool = AtomicBool::new(false);
 /// Whether the command is one of those.
 static IS_ASKED: AtomicBool = AtomicBool::new(false);
 
+/// Whether the command has ended, so that signals change nothing any more.
+static HAS_ENDED: AtomicBool = AtomicBool::new(false);
+
+/// From now on signals are ignored: the outcome is known.
+pub fn ignore_signals() {
+    HAS_ENDED.store(true, Ordering::Relaxed);
+}
+
 /// From now on the first signal only sets the returned flag; a second one ends the process as
 /// before.
 pub fn ask_to_stop() -> &'static AtomicBool {
@@ -95,6 +103,9 @@ pub fn ask_to_stop() -> &'static AtomicBool {
 /// Threads must start after this.
 pub fn stop_cleanly_on_signals(is_quiet: bool, has_ranks: bool) {
     let handler = move || {
+        if HAS_ENDED.load(Ordering::Relaxed) {
+            return;
+        }
         if IS_ASKED.load(Ordering::Relaxed) && !STOP.swap(true, Ordering::Relaxed) {
             if !is_quiet {
                 printer::message("stopping after this epoch; a second signal stops at once");

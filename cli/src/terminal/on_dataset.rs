@@ -91,10 +91,7 @@ impl ModelArgs {
         console: &Console,
     ) -> Result<Opened> {
         self.open_placed(|file, dataset| {
-            let plan = match session.ranks.is_alone() {
-                true => predict::plan(file, dataset, session.memory)?,
-                false => None,
-            };
+            let plan = predict::plan(file, dataset, session.memory, session.ranks.size())?;
             let Some(plan) = plan else { return Ok(None) };
             let scratch = plan.scratch(directory)?;
             console.note(&plan.words(directory));
