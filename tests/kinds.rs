@@ -11,7 +11,7 @@ use ignn::config::{Config, ModelKind};
 use ignn::dense::Matrix;
 use ignn::graph::GraphBuilder;
 use ignn::models::kinds::{FeatureRule, KINDS, Kind};
-use ignn::models::{Facts, Mode, Network, NetworkShape, OnGraph};
+use ignn::models::{Facts, LayerMemory, Mode, Network, NetworkShape, OnGraph};
 use ignn::nn::{Backward, Features, Loss, LossKind, Operators, Targets};
 use ignn::solver::SolveParams;
 use ignn::train::Trainer;
@@ -261,7 +261,8 @@ fn the_shape_of_a_network_has_its_parameters_and_a_size() {
         for layer in &shape.layers {
             // B, X, R and G at least.
             let states = 2 * 4 * (NODES * (layer.input.width + layer.width)) as u64;
-            assert!(layer.bytes(NODES as u64, 0) >= states, "{what}");
+            let bytes = layer.bytes(LayerMemory::whole(), NODES as u64, 0);
+            assert!(bytes.states + bytes.input + bytes.adjoint >= states, "{what}");
         }
     });
 }
