@@ -57,7 +57,8 @@ fn nameless(directory: &Path) -> io::Result<File> {
     }
 }
 
-/// The same where the file system has no files without a name.
+/// The same where the file system has no files without a name. A kill between its two calls leaves an
+/// empty file; there are no others to be recognised.
 fn named_and_removed(directory: &Path) -> io::Result<File> {
     static COUNT: AtomicU64 = AtomicU64::new(0);
     loop {
@@ -97,7 +98,9 @@ fn write_zeros(mut file: &File, mut bytes: u64) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use std::io::{BufRead, BufReader};
     use std::os::unix::fs::{FileExt, MetadataExt};
+    use std::process::{Command, Stdio};
 
     use super::*;
 
@@ -117,6 +120,34 @@ mod tests {
             file.read_exact_at(&mut bytes, (3 << 20) - 7).unwrap();
             assert_eq!(bytes, [0; 7]);
         }
+        assert_eq!(dir.path().read_dir().unwrap().count(), 0);
+    }
+
+    #[test]
+    fn a_killed_process_leaves_no_scratch_file() {
+        const DIRECTORY: &str = "IGNN_TEST_SCRATCH_DIRECTORY";
+        if let Some(dir) = std::env::var_os(DIRECTORY) {
+            let dir = Path::new(&dir);
+            let files = [nameless(dir).unwrap(), named_and_removed(dir).unwrap()];
+            files.iter().for_each(|file| write_zeros(file, 1 << 20).unwrap());
+            println!("written");
+            // Until it is killed.
+            io::stdin().read_line(&mut String::new()).unwrap();
+            return;
+        }
+        let dir = tempfile::tempdir().unwrap();
+        let name = "storage::scratch::tests::a_killed_process_leaves_no_scratch_file";
+        let mut child = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", name, "--nocapture"])
+            .env(DIRECTORY, dir.path())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        assert!(lines.map_while(Result::ok).any(|line| line.contains("written")));
+        child.kill().unwrap();
+        assert!(!child.wait().unwrap().success());
         assert_eq!(dir.path().read_dir().unwrap().count(), 0);
     }
 
