@@ -227,7 +227,7 @@ impl Equilibrium {
 
     /// Whether no cycle passes through more than one node, so that rows can be solved in order.
     pub fn is_ordered(&self) -> bool {
-        matches!(self.forward.order, Some(Order::All(_) | Order::Rounds(_)))
+        matches!(self.forward.order, Some(Order::All(_) | Order::Levels(_) | Order::Rounds(_)))
     }
 
     /// The activation.

@@ -3,9 +3,10 @@
 //! themselves. Sweeps then verify the result or do the rest; residual and certificate are theirs.
 //!
 //! A wave along a chain of l nodes takes l plain sweeps over all rows; in order it takes one pass.
-//! Only a node's own loop is iterated, in cache. A topological order is followed by one thread,
-//! because each row waits for the rows before it; rows that wait for no other are computed in
-//! parallel. On several ranks, each solves the rows that wait for none of another rank, sends those
+//! Only a node's own loop is iterated, in cache. Where most rows are in wide levels, threads divide
+//! the rows of a level, which wait for earlier levels alone. Otherwise a topological order is followed
+//! by one thread, because each row waits for the rows before it. Rows that wait for no other are
+//! computed in parallel. On several ranks, each solves the rows that wait for none of another rank, sends those
 //! that others wait for, and so on, round by round. Results have the same bits on any number of
 //! threads and ranks.
 
@@ -18,7 +19,7 @@ use super::method::{Choice, Method, Used, Why};
 use super::workspace::Workspace;
 use crate::dense::Matrix;
 use crate::kernels::AdjacencyRef;
-use crate::kernels::sweep::{Direction, InOrder, Settled, Sweep};
+use crate::kernels::sweep::{Direction, InOrder, Settled, Sweep, WIDE};
 use crate::parallel::{Node, Rows, SomeRows};
 
 /// Rows are solved to this fraction of the tolerance, because the error of a row is passed on to
@@ -46,12 +47,23 @@ const REPEATS: usize = 300;
 pub enum Order {
     /// All rows, each after those that it gathers from.
     All(Vec<u32>),
+    /// The same, where most rows are in wide levels.
+    Levels(Levels),
     /// The rows that gather from themselves alone, ascending. Rows that gather from nothing need no
     /// iteration: any sweep gives their final values.
     Alone(Vec<u32>),
     /// On several ranks, all own rows: those of a round gather from rows before them, and from
     /// ghosts of earlier rounds.
     Rounds(Vec<Round>),
+}
+
+/// All rows by the length of the longest path that leads to them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Levels {
+    /// Level by level, ascending in each.
+    rows: Vec<u32>,
+    /// The end of every level among the rows.
+    ends: Vec<usize>,
 }
 
 /// Own rows that are solved one after the other, and what is exchanged then.
@@ -66,7 +78,8 @@ impl Order {
     /// Takes O(nodes + non-zeros).
     pub fn of(relations: &[AdjacencyRef<'_>]) -> Option<Self> {
         if let Some(order) = acyclic(relations) {
-            return Some(Self::All(order));
+            let levels = Levels::of(&order, relations);
+            return Some(if levels.are_wide() { Self::Levels(levels) } else { Self::All(order) });
         }
         let alone = Self::alone(relations);
         (!alone.is_empty()).then_some(Self::Alone(alone))
@@ -126,10 +139,13 @@ impl Order {
             |order, state: &mut Matrix| sweep.settle(direction, order, limits, state.view_mut());
         let rounds = match self {
             Self::All(order) => return settle(InOrder::All(order), state),
+            Self::Levels(Levels { rows, ends }) => {
+                return settle(InOrder::Levels(rows, ends), state);
+            }
             Self::Alone(order) => return settle(InOrder::Alone(order), state),
             Self::Rounds(rounds) => rounds,
         };
-        let mut all = Settled { updates: 0, is_finite: true };
+        let mut all = Settled::NONE;
         for round in rounds {
             if all.is_finite {
                 all = all.merge(settle(InOrder::All(&round.rows), state));
@@ -139,6 +155,47 @@ impl Order {
             rows.update_some(&round.exchange, view.padded_mut(), shape);
         }
         all
+    }
+}
+
+impl Levels {
+    /// All rows, each after those that it gathers from.
+    pub fn rows(&self) -> &[u32] {
+        &self.rows
+    }
+
+    /// The levels of rows in topological order.
+    fn of(order: &[u32], relations: &[AdjacencyRef<'_>]) -> Self {
+        let mut levels = vec![0u32; order.len()];
+        let mut ends = Vec::new();
+        for &row in order {
+            let row = row as usize;
+            let before = relations.iter().flat_map(|a| a.range(row).map(|at| a.column(row, at)));
+            let before = before.filter(|&column| column != row);
+            let level = before.map(|column| levels[column] + 1).max().unwrap_or(0);
+            levels[row] = level;
+            ends.resize(ends.len().max(level as usize + 1), 0);
+            ends[level as usize] += 1;
+        }
+        // The start of each level, which becomes its end as rows are added.
+        let mut before = 0;
+        for end in &mut ends {
+            before += std::mem::replace(end, before);
+        }
+        let mut rows = vec![0; order.len()];
+        for (row, &level) in levels.iter().enumerate() {
+            let end = &mut ends[level as usize];
+            rows[*end] = row as u32;
+            *end += 1;
+        }
+        Self { rows, ends }
+    }
+
+    /// Whether at least half of the rows are in levels that threads divide.
+    fn are_wide(&self) -> bool {
+        let starts = std::iter::once(0).chain(self.ends.iter().copied());
+        let widths = self.ends.iter().zip(starts).map(|(end, start)| end - start);
+        2 * widths.filter(|&width| width >= WIDE).sum::<usize>() > self.rows.len()
     }
 }
 
@@ -248,7 +305,7 @@ fn prepare(
         state.view_mut().padded_mut().fill(0.0);
     }
     match (order, params.method) {
-        (Order::All(_) | Order::Rounds(_), _) | (_, Method::Ordered) => {
+        (Order::All(_) | Order::Levels(_) | Order::Rounds(_), _) | (_, Method::Ordered) => {
             SolveParams { method: Method::Plain, ..*params }
         }
         (Order::Alone(_), _) => *params,
@@ -257,7 +314,7 @@ fn prepare(
 
 fn record(order: &Order, info: SolveInfo, settled: Settled, start: Instant) -> SolveInfo {
     let choice = match order {
-        Order::All(_) | Order::Rounds(_) => {
+        Order::All(_) | Order::Levels(_) | Order::Rounds(_) => {
             Choice { why: Why::Acyclic, ..Choice::asked(Used::Ordered) }
         }
         Order::Alone(_) => info.choice,

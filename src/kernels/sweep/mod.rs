@@ -37,8 +37,8 @@ use active::{Flags, Watch};
 use finish::{Activate, AddBias, Differentiate, Finish};
 use hubs::Hubs;
 pub use moves::Moves;
-use ordered::Ordered;
-pub use ordered::{InOrder, Settled};
+use ordered::{Constants, InPlace, Ordered};
+pub use ordered::{InOrder, Settled, WIDE};
 use pass::{Block, Gathered, Pass, Tile};
 
 /// Results larger than this are stored past the caches: nothing of them would still be there in the
@@ -78,6 +78,8 @@ struct Tables {
     /// and the distinct rows if rows repeat; the rows of a narrow state times their factors.
     of_terms: Vec<Vec<Matrix>>,
     hubs: Hubs,
+    /// Values of rows that were solved in order, before they are copied to their places.
+    apart: Vec<Line>,
 }
 
 impl SweepScratch {
@@ -273,24 +275,36 @@ impl Sweep<'_> {
         self.input.check();
         check(self.terms, None, self.blocks, (state.rows(), state.cols()), shape);
         if shape.1 == 0 {
-            return Settled { updates: 0, is_finite: true };
+            return Settled::NONE;
         }
-        let settle = |order, first, state| {
-            let mut tile = self.scratch.tile();
-            let (terms, scratch) = (self.terms, &mut *tile);
-            self.scratch.isa.dispatch(Ordered {
-                terms,
-                finish,
-                order,
-                tolerance,
-                repeats,
-                state,
-                first,
-                scratch,
-            })
+        let (isa, constants) =
+            (self.scratch.isa, Constants { terms: self.terms, finish, tolerance, repeats });
+        let settle = |order: &[u32], first: usize, state: MatrixMut<'_>| {
+            let (mut tile, place) = (self.scratch.tile(), InPlace(state, first));
+            isa.dispatch(Ordered { constants, order, place, scratch: &mut tile })
         };
         match order {
             InOrder::All(order) => settle(order, 0, state),
+            InOrder::Levels(rows, ends) => {
+                let mut state = state;
+                let mut tables = self.scratch.tables.lock().unwrap_or_else(PoisonError::into_inner);
+                let (mut all, mut start) = (Settled::NONE, 0);
+                for &end in ends {
+                    let (level, state) = (&rows[start..end], state.reborrow());
+                    start = end;
+                    let settled = match level.len() < WIDE || parallel::threads() == 1 {
+                        true => settle(level, 0, state),
+                        false => {
+                            ordered::level(constants, self.scratch, level, state, &mut tables.apart)
+                        }
+                    };
+                    all = all.merge(settled);
+                    if !all.is_finite {
+                        break;
+                    }
+                }
+                all
+            }
             InOrder::Alone(order) => {
                 let block = |_, rows: Range<usize>, state| {
                     let [start, end] = [rows.start, rows.end]
@@ -303,7 +317,7 @@ impl Sweep<'_> {
                     block,
                     Settled::merge,
                 );
-                settled.unwrap_or(Settled { updates: 0, is_finite: true })
+                settled.unwrap_or(Settled::NONE)
             }
         }
     }
@@ -409,7 +423,7 @@ fn compute_pass<F: Finish>(
     );
     let isa = scratch.isa;
     let mut tables = scratch.tables.lock().unwrap_or_else(PoisonError::into_inner);
-    let Tables { of_terms, hubs } = &mut *tables;
+    let Tables { of_terms, hubs, .. } = &mut *tables;
     of_terms.resize_with(terms.len(), Vec::new);
     let operators: Vec<_> = terms.iter().map(|term| term.adjacency).collect();
     let ahead = Ahead::of(pass.from, &operators);

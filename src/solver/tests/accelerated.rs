@@ -268,6 +268,66 @@ fn rows_in_topological_order_are_the_equilibrium() {
     }
 }
 
+/// Levels of 700 and of 3 rows in turn, renormalised: rows gather from the level before and from
+/// themselves.
+#[test]
+fn levels_that_threads_divide_are_solved_to_the_same_bits() {
+    let mut random = Random::new(5);
+    let starts: Vec<usize> =
+        [700, 3].into_iter().cycle().take(6).fold(vec![0], |mut ends, width| {
+            ends.push(ends[ends.len() - 1] + width);
+            ends
+        });
+    let nodes = starts[6];
+    let mut entries = Vec::new();
+    for (level, ends) in starts.windows(2).enumerate() {
+        for node in ends[0]..ends[1] {
+            for _ in 0..if level > 0 { 3 } else { 0 } {
+                let before = starts[level - 1] + random.below(starts[level] - starts[level - 1]);
+                entries.push((before, node, 0.3));
+            }
+        }
+    }
+    entries.sort_by_key(|entry| (entry.0, entry.1));
+    entries.dedup_by_key(|entry| (entry.0, entry.1));
+    for (m, activation) in [(3, Activation::Tanh), (20, Activation::Relu)] {
+        let graph = Graph { nodes, entries: entries.clone() };
+        let (incoming, outgoing) = Equation::directions(&graph, 1);
+        let w = Matrix::from_fn(m, m, |_, _| 0.8 * random.sign() as f32 / m as f32);
+        let b = Matrix::from_fn(nodes, m, |_, _| random.sign() as f32);
+        let (incoming, outgoing, w) = (vec![incoming], vec![outgoing], vec![w]);
+        let equation = Equation { incoming, outgoing, w, b, activation };
+        let solve = |threads, in_order: bool| {
+            with_threads(threads, || {
+                equation.with_sweep(false, &equation.b, |sweep, certificate| {
+                    let order = Order::of(&[sweep.terms[0].adjacency]).unwrap();
+                    let Order::Levels(levels) = &order else { panic!("wide levels: {order:?}") };
+                    let all = Order::All(levels.rows().to_vec());
+                    let (mut state, mut workspace) =
+                        (Matrix::zeros(nodes, m), Workspace::new(nodes, m, !certificate.holds()));
+                    let info = ordered::solve(
+                        sweep,
+                        Direction::Forward(activation),
+                        if in_order { &all } else { &order },
+                        Some(&certificate),
+                        &with(Method::Ordered, 1),
+                        &mut state,
+                        &mut workspace,
+                    );
+                    let bits: Vec<u32> =
+                        state.view().padded().iter().map(|x| x.to_bits()).collect();
+                    (info.unwrap().without_times(), bits)
+                })
+            })
+        };
+        let expected = solve(1, true);
+        assert!(expected.0.converged && expected.0.sweeps <= 3, "{:?}", expected.0);
+        for threads in [1, 2, 5] {
+            assert!(solve(threads, false) == expected, "{threads} threads");
+        }
+    }
+}
+
 #[test]
 fn an_order_is_found_if_there_is_one() {
     let order = |nodes: usize, edges: &[(usize, usize)]| {
