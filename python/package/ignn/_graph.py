@@ -446,7 +446,7 @@ class Graph:
         return Items(self)
 
     @cached_property
-    def _labels(self) -> tuple[list[str], Array, Array | None] | None:
+    def _labels(self) -> tuple[list[str], Array, tuple[Array, Array] | None] | None:
         if self.is_collection:
             collection = self._native.collection()
             return None if collection is None else (collection[2], collection[3], None)
@@ -466,17 +466,19 @@ class Graph:
 
     @property
     def y(self) -> Array | None:
-        """The class of each item by its position, -1 for none; one column of 0 and 1 per class for
-        sets; or the number of each."""
+        """The class of each item by its position, -1 for no label; one column of 0 and 1 per class
+        for sets, -1 in all of them for no label; or the number of each, NaN for none."""
         if self._labels is None:
             return None
-        classes, of, offsets = self._labels
-        if offsets is None:
+        classes, of, kept = self._labels
+        if kept is None:
             return of
+        offsets, labelled = kept
         sets = np.zeros((len(offsets) - 1, len(classes)), dtype=np.int8)
         ends = offsets.astype(np.int64)
         rows = np.repeat(np.arange(len(offsets) - 1), ends[1:] - ends[:-1])
         sets[rows, of] = 1
+        sets[labelled == 0] = -1
         return sets
 
     @property
