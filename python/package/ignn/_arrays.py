@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import csv
+import itertools
 import os
 import re
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from numbers import Integral, Real
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -62,6 +63,8 @@ def _as_array(value: ArrayLike) -> Array:
         return value
     if hasattr(value, "detach") and hasattr(value, "cpu"):  # torch
         value = value.detach().cpu()
+        if str(value.layout) != "torch.strided":
+            raise ValueError("expected a dense tensor, found a sparse one: pass x.to_dense()")
         if str(value.dtype) == "torch.bfloat16":
             value = value.float()
         return np.asarray(np.from_dlpack(value))
@@ -81,6 +84,8 @@ def _as_array(value: ArrayLike) -> Array:
 def column_names(table: ArrayLike) -> list[str] | None:
     """The names of the columns of a table of pandas, polars or Arrow, or of a dict of columns, as
     texts."""
+    if type(table).__name__ == "LazyFrame":
+        raise ValueError("expected a table with rows, found a LazyFrame: pass table.collect()")
     if isinstance(table, Mapping):
         return [str(name) for name in table]
     if hasattr(table, "column_names"):  # Arrow
@@ -90,7 +95,14 @@ def column_names(table: ArrayLike) -> list[str] | None:
 
 
 def column(table: ArrayLike, name: str) -> Array:
-    """A column of such a table."""
+    """A column of such a table as an array."""
+    try:
+        return _as_array(_column(table, name))
+    except ValueError as error:
+        raise ValueError(f"column {name!r}: {error}") from None
+
+
+def _column(table: ArrayLike, name: str) -> Any:
     names = column_names(table) or []
     if name not in names:
         raise ValueError(f"no column {name!r} (found {', '.join(names) or 'none'})")
@@ -101,23 +113,28 @@ def column(table: ArrayLike, name: str) -> Array:
     # By position, because names may be numbers.
     at = names.index(name)
     if hasattr(table, "iloc"):
-        found = table.iloc[:, at]
-    elif isinstance(table, Mapping):
-        found = list(table.values())[at]
-    else:
-        found = table.column(name) if hasattr(table, "column_names") else table[name]
-    try:
-        return _as_array(found)
-    except ValueError as error:
-        raise ValueError(f"column {name!r}: {error}") from None
+        return table.iloc[:, at]
+    if isinstance(table, Mapping):
+        return list(table.values())[at]
+    return table.column(name) if hasattr(table, "column_names") else table[name]
 
 
-def write_table(what: str, table: ArrayLike, path: str, *, has_ids: bool = False) -> None:
-    """Writes a table as CSV with a header; missing values are empty.
+def with_ids(table: ArrayLike) -> ArrayLike:
+    """A table with its index of pandas as a column, if that has a name, or texts."""
+    if not hasattr(table, "reset_index"):
+        return table
+    if any(name is not None for name in table.index.names):
+        return table.reset_index()
+    is_text = table.index.dtype.kind not in "iuf" and "id" not in (column_names(table) or [])
+    return table.reset_index(names="id") if is_text else table
+
+
+def write_table(what: str, table: ArrayLike, path: str) -> list[str]:
+    """Writes a table as CSV with a header, whose names it returns; missing values are empty.
 
     Texts are quoted, so that none begins a comment, and breaks of their lines become blanks, because
-    a row is a line. Truth values are true and false. Floats that are whole are written as integers, because columns of integers with
-    gaps are floats. With `has_ids`, an index of pandas with a name, or of texts, is a column as well.
+    a row is a line. Truth values are true and false. Floats that are whole are written as integers,
+    because columns of integers with gaps are floats.
     """
     names = column_names(table)
     if names is None:
@@ -126,10 +143,6 @@ def write_table(what: str, table: ArrayLike, path: str, *, has_ids: bool = False
     if twice:
         raise ValueError(f"{what}: column {twice[0]!r} is given twice")
     if hasattr(table, "to_csv"):  # pandas
-        if has_ids and any(name is not None for name in table.index.names):
-            table = table.reset_index()
-        elif has_ids and table.index.dtype.kind not in "iuf":
-            table = table.reset_index(names="id") if "id" not in names else table
         whole = [name for name in table.columns if _is_whole(table[name])]
         texts = [name for name in table.columns if table[name].dtype.kind not in "iufcmM"]
         table = table.astype({name: "Int64" for name in whole} | {name: object for name in texts})
@@ -137,6 +150,9 @@ def write_table(what: str, table: ArrayLike, path: str, *, has_ids: bool = False
             table[name] = table[name].map(_word)
         table.to_csv(path, index=False, quoting=csv.QUOTE_NONNUMERIC)
     elif hasattr(table, "write_csv"):  # polars
+        for name, kinds in itertools.product(names, _INSTEAD):
+            if str(table[name].dtype) != "Time":
+                _refuse(what, name, table[name], kinds)
         whole = [name for name in names if _is_whole(table[name].drop_nulls().to_numpy())]
         columns = {name: table[name].fill_nan(None).cast(int) for name in whole}
         texts = [name for name in names if str(table[name].dtype) == "String"]
@@ -151,6 +167,53 @@ def write_table(what: str, table: ArrayLike, path: str, *, has_ids: bool = False
             writer = csv.writer(file, quoting=csv.QUOTE_NONNUMERIC)
             writer.writerow(names)
             writer.writerows(zip(*listed, strict=True))
+    return names
+
+
+#: Types of columns, by how their names begin in lower case.
+_CATEGORIES = "category|categorical|enum|dictionary"
+_DURATIONS = r"timedelta|duration|period|time(32|64)?\b"
+_NESTED = r"list|tuple|large_list|fixed_size|array|struct|dict\b|map|set\b|bytes|binary|complex|Object"
+#: What to do about columns that are no features.
+_INSTEAD = {
+    _DURATIONS: "durations and times: write a number that means something, such as hours",
+    _NESTED: "neither numbers nor words: leave it out, or make columns of numbers of it",
+}
+
+
+def _type_of(values: Any) -> str:
+    """The type of a column as text, or that of its first value."""
+    kind = str(getattr(values, "dtype", getattr(values, "type", "object")))
+    if kind != "object":
+        return kind
+    return next((type(own).__name__ for own in values if not _is_missing(own)), kind)
+
+
+def _refuse(what: str, name: str, values: Any, kinds: str) -> None:
+    found = _type_of(values)
+    if re.match(kinds, found) or re.match(kinds, found.lower()):
+        raise ValueError(f"{what}: column {name!r} has {_INSTEAD[kinds]} (found {found})")
+
+
+def words_of(what: str, table: ArrayLike, names: Sequence[str]) -> list[str]:
+    """Those of the columns that are categories, and so words, whatever these look like.
+
+    Columns that are no features are refused.
+    """
+    for name in names:
+        own = _column(table, name)
+        for kinds in _INSTEAD:
+            _refuse(what, name, own, kinds)
+        values = column(table, name)
+        infinite = np.flatnonzero(np.isinf(values) if values.dtype.kind == "f" else ())
+        if len(infinite):
+            found = f"{values[infinite[0]]} in row {infinite[0]} (counting from 0)"
+            raise ValueError(
+                f"{what}: column {name!r}: expected finite numbers, found {found}: use NaN where a "
+                "value is missing"
+            )
+    types = {name: _type_of(_column(table, name)).lower() for name in names}
+    return [name for name, kind in types.items() if re.match(_CATEGORIES, kind)]
 
 
 #: Breaks of lines.
@@ -498,6 +561,7 @@ def labels(y: ArrayLike, classes: Sequence[str] | None, task: Task = "auto") -> 
     if array.dtype.kind == "S":
         decoded: Array = np.char.decode(array, "utf-8")
         array = decoded
+    given = array
     if array.dtype.kind == "f":
         known = ~np.isnan(array)
         rounded = np.where(known, array, -1.0)
@@ -534,7 +598,7 @@ def labels(y: ArrayLike, classes: Sequence[str] | None, task: Task = "auto") -> 
             codes_of = np.array([position[own] for own in own_names], dtype=np.int64)[codes_of]
             own_names = [str(own) for own in classes]
     if classes is None:
-        _note_classes(array, values, int(known.sum()))
+        _note_classes(given, values, int(known.sum()))
     codes = np.full(len(array), -1, dtype=np.int32)
     codes[known] = codes_of.reshape(-1)
     return own_names, codes
@@ -546,10 +610,10 @@ _MANY, _FEW_ITEMS = 20, 5
 
 def _note_classes(y: Array, classes: Array, known: int) -> None:
     """A note where the user may have meant something else than classes."""
-    if y.dtype.kind not in "iu":
+    if y.dtype.kind not in "iuf":
         return
     negative = np.unique(y[y < 0])
-    # NaN is -1 by now, and a lone -1 is the usual sign of no label.
+    # -1 alone is the usual sign of no label.
     if len(negative) and (len(classes) == 1 or negative.tolist() != [-1]):
         logger.warning(
             "y: negative numbers mean no label: %d of %d items have none, %d classes are left: give "
@@ -759,6 +823,10 @@ def memory_bytes(memory: int | str | None) -> int | None:
     return min(int(number * unit), _MOST)
 
 
+@overload
+def sweeps(count: int) -> int: ...
+@overload
+def sweeps(count: int | None) -> int | None: ...
 def sweeps(count: int | None) -> int | None:
     """A largest number of sweeps."""
     if count is not None and not (isinstance(count, Real) and count >= 0 and count % 1 == 0):

@@ -251,18 +251,35 @@ class IgnnClassifier(_Estimator):
     Parameters that are None have the engine's defaults (:func:`ignn.settings`).
 
     Args:
-        kind: "ignn", or a baseline such as "gcn".
         state: width of the state, or a list for several layers.
         kappa: bound of the contraction, below 1.
+        kind: "ignn", or a baseline such as "gcn".
+        activation: "relu", "leaky-relu", "tanh", "sigmoid", "elu" or "identity".
+        input: which features a node reads: "gathered", those of its neighbours, "own", or "both".
+            Choose "both" where the properties of a node itself say much, as in a table of people or
+            homes: the default, "gathered", blurs them.
+        dropout: share of the states that each training step leaves out.
+        learning_rate: of the optimiser.
+        weight_decay: of the optimiser.
         epochs: number of epochs.
         stop_after: epochs without an improvement of the validation score before training stops.
+        monitor: the score of the validation part that chooses the best epoch, such as "loss".
+        tolerance: residual at which a solve stops, relative to the largest entry of the state.
         random_state: the seed.
         preset: built-in settings to start from.
         split: name of the graph's split.
-        validation_fraction: share of the items given to ``fit(items)`` that choose the best epoch.
+        validation_fraction: share of the items given to ``fit(items)`` that choose the best epoch;
+            ``fit(graph)`` takes the validation part of the split instead.
         settings: any other settings, by key.
         memory: refuse to train if that takes more, such as "2GiB".
         verbose: 1 for a progress bar.
+
+    Attributes:
+        classes_: the classes, one for each column of ``predict_proba``.
+        model_: the trained :class:`Model`.
+        history_: one record per epoch, as in ``metrics.jsonl``.
+        best_epoch_: the epoch of the model; None without a validation part.
+        certificate_: how the last equilibrium was solved: :class:`SolveInfo`.
 
     >>> import numpy as np, ignn
     >>> pairs = [(a, b) for first in (0, 8) for a in range(first, first + 8) for b in range(first, a)]
@@ -349,8 +366,8 @@ class IgnnClassifier(_Estimator):
 class IgnnRegressor(_Estimator):
     """A regressor of the numbers of nodes, or of the graphs of a collection.
 
-    It takes the parameters of :class:`IgnnClassifier`. A graph whose classes are all numbers is
-    read as one with numbers.
+    It has the parameters and attributes of :class:`IgnnClassifier`, but ``classes_``. A graph whose
+    classes are all numbers is read as one with numbers.
 
     >>> import numpy as np, ignn
     >>> path = np.stack([np.arange(29), np.arange(1, 30)])

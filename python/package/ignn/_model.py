@@ -15,7 +15,7 @@ import numpy.typing as npt
 from . import _arrays, _ignn, _page
 from ._arrays import Array, Floats
 from ._graph import Graph, PathLike, native
-from ._listener import logger
+from ._listener import errors_in_python, logger
 
 
 @dataclass(frozen=True)
@@ -143,7 +143,8 @@ class Predictions:
 
         Labels of classes that the model does not know are not scored, with a note.
         """
-        found = self._native.evaluate()
+        with errors_in_python():
+            found = self._native.evaluate()
         if found["left_out"]:
             note_unknown(found["left_out"], found["unknown_classes"])
         return {part.pop("part"): part for part in found["parts"]}
@@ -241,16 +242,19 @@ class Model:
             tight: tighten the certified error, as ``ignn predict`` does, for about the cost of a
                 second solve.
         """
-        found = self._native.predict(
-            native(graph), tolerance=tolerance, max_sweeps=_arrays.sweeps(max_sweeps), tight=tight
-        )
+        most = _arrays.sweeps(max_sweeps)
+        with errors_in_python():
+            found = self._native.predict(
+                native(graph), tolerance=tolerance, max_sweeps=most, tight=tight
+            )
         predictions = Predictions(found, self)
         self._certificate = predictions.certificate
         return predictions
 
     def embed(self, graph: Graph) -> Floats:
         """The states that the readout sees: one row per node, or per graph of a collection."""
-        states, solve = self._native.embed(native(graph))
+        with errors_in_python():
+            states, solve = self._native.embed(native(graph))
         self._certificate = None if solve is None else SolveInfo.of(solve)
         return states
 

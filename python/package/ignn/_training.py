@@ -11,7 +11,7 @@ import numpy as np
 
 from . import _arrays, _ignn, _page
 from ._graph import Graph, PathLike, native, paths
-from ._listener import Callback, Listener, logger
+from ._listener import Callback, Listener, errors_in_python, logger
 from ._model import Model
 
 
@@ -47,10 +47,17 @@ def settings(
     [64]
     >>> ignn.settings({"model.stat": 64})
     Traceback (most recent call last):
-    ValueError: --set model.stat=64: key "model.stat" is not known (did you mean model.state?)
+    ValueError: model.stat=64: key "model.stat" is not known (did you mean model.state?)
     """
+    return _checked(_sets(values), preset, config)
+
+
+def _checked(
+    sets: Sequence[str], preset: str | None, config: PathLike | None
+) -> dict[str, dict[str, Any]]:
     file = None if config is None else os.fspath(config)
-    return _ignn.check_settings(_sets(values), preset=preset, config=file)
+    with errors_in_python():
+        return _ignn.check_settings(list(sets), preset=preset, config=file)
 
 
 class Run:
@@ -184,8 +191,7 @@ def _train(
     quiet: bool = True,
     parts: tuple[Any, Any, Any] | None = None,
 ) -> Run:
-    own, file = native(graph), None if config is None else os.fspath(config)
-    resolved = _ignn.check_settings(list(sets), preset=preset, config=file)
+    own, resolved = native(graph), _checked(sets, preset, config)
     if out is not None and graph.is_temporary:
         logger.warning(
             "%s: the dataset goes with this process, and the run cannot be resumed after it: make "
@@ -198,7 +204,7 @@ def _train(
             own,
             list(sets),
             preset=preset,
-            config=file,
+            config=None if config is None else os.fspath(config),
             out=None if out is None else os.fspath(out),
             force=force,
             init=None if init is None else os.fspath(init),
