@@ -66,6 +66,17 @@ def test_edges_of_every_kind(table: Any) -> None:
     assert (graph.num_nodes, graph.num_edges) == (4, 5)
 
 
+def test_edges_of_networkx() -> None:
+    networkx = pytest.importorskip("networkx")
+    for size in (2, 3, 5):
+        path = networkx.path_graph([f"n{at}" for at in range(size)])
+        graph = ignn.Graph.from_edges(path.edges, ids=list(path))
+        assert graph.num_edges == size - 1 and graph.ids.tolist() == list(path)
+    assert ignn.Graph.from_edges(networkx.path_graph(3).edges()).num_edges == 2
+    with pytest.raises(ValueError, match="found a graph of networkx: pass graph.edges and ids=list"):
+        ignn.Graph.from_edges(path)
+
+
 def test_node_numbers_are_not_copied(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[Any] = []
     build = ignn._graph._ignn.build  # type: ignore[attr-defined]

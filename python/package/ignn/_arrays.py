@@ -315,6 +315,12 @@ class Edges:
         weight: str | None = None,
     ) -> None:
         self.pairs: Array | None = None
+        if type(edges).__module__.startswith("networkx"):
+            if hasattr(edges, "adj"):
+                raise ValueError("edges: found a graph of networkx: pass graph.edges and ids=list(graph)")
+            # Pairs, also if there are two of them.
+            listed = [edge[:2] for edge in edges]
+            edges = tuple(as_array([edge[end] for edge in listed]) for end in (0, 1))
         if hasattr(edges, "tocoo"):  # scipy.sparse
             entries = _checked(edges).tocoo()
             if entries.shape[0] != entries.shape[1]:

@@ -81,7 +81,8 @@ class SolveInfo:
 class Predictions:
     """What a model says about every node of a graph, or every graph of a collection.
 
-    As an array (``numpy.asarray``) it is that of the predicted labels.
+    As an array (``numpy.asarray``), as an iterable and as a column of pandas it is that of the
+    predicted labels; polars takes ``labels``.
     """
 
     def __init__(self, native: _ignn.Predictions, model: Model) -> None:

@@ -117,7 +117,7 @@ def solve(
             rows for graphs with few cycles, or "auto" for a choice by the graph.
         tight: tighten the certified error, for about the cost of a second solve.
         on_failure: what to do where the tolerance is not reached: "raise" an error, or return the
-            best state found, which is zero where the solve diverged, with a note ("warn") or
+            best state found, which may be zero where the solve diverged, with a note ("warn") or
             without one ("ignore").
         return_info: return X and how it was solved, with the certified error.
 

@@ -71,7 +71,7 @@ class ImplicitLayer(nn.Module):
         kappa: :meth:`project_` keeps the contraction of the equation below this.
         tolerance, max_sweeps: of both solves.
         on_failure: what to do where a solve does not reach the tolerance, such as without
-            :meth:`project_`: "raise" an error, or go on with the best state found, which is zero
+            :meth:`project_`: "raise" an error, or go on with the best state found, which may be zero
             where the solve diverged, with a note ("warn") or without one ("ignore").
     """
 
