@@ -624,13 +624,14 @@ def test_guessed_columns_are_noted(caplog: pytest.LogCaptureFixture) -> None:
 
 
 def test_a_table_without_a_column_of_ids_is_noted(caplog: pytest.LogCaptureFixture) -> None:
-    ignn.Graph.from_tables({"source": [1], "target": [2]}, {"age": [1, 2], "team": ["a", "b"]})
+    ignn.Graph.from_tables({"source": [1], "target": [2]}, {"age": [1, 2]})
     assert caplog.messages[0].startswith(
         "nodes: no column named node, id or node_id: the ids are in the first one, 'age'"
     )
     caplog.clear()
     ignn.Graph.from_tables({"source": [1], "target": [2]}, {"age": [1, 2], "b": [1, 2]}, id_column="age")
     ignn.Graph.from_tables({"source": [1], "target": [2]}, {"x": [5, 5], "Node": [1, 2]})
+    ignn.Graph.from_tables({"source": [1], "target": [2]}, {"id": [5, 5], "node": [1, 2]})
     assert caplog.messages == []
 
 
@@ -641,7 +642,7 @@ def test_labels_that_may_be_meant_otherwise_are_noted(caplog: pytest.LogCaptureF
         return caplog.messages
 
     (note,) = notes([-1, 1, 1, -1])
-    assert note.startswith("y: negative numbers mean no label: 2 of 4 items have none, 1 classes are")
+    assert note.startswith("y: negative numbers mean no label: 2 of 4 items have none, 1 class is left")
     assert len(notes([-3.0, -2, 1, 2])) == 1
     assert notes([0, 1, -1, -1]) == notes([1, np.nan, 1]) == notes([0, 0]) == []
     (note,) = notes(np.arange(600))
@@ -667,6 +668,8 @@ def test_categories_are_words(library: str, kind: str) -> None:
         columns = graph.manifest["encoding"]["columns"]
         assert columns[0]["words"] == ["1", "2", "3"] and graph.x.shape == (3, 4)
     assert ignn.Graph.from_tables(edges, nodes, features="all", label="code").x.shape == (3, 1)
+    ids = module.DataFrame({"node": codes, "size": [1, 2, 3]})
+    assert ignn.Graph.from_tables({"source": [1], "target": [2]}, ids, features="all").x.shape == (3, 1)
     again = ignn.Graph.from_tables(edges, nodes, encode_as=graph)
     assert again.x.tolist() == graph.x.tolist()
 
@@ -739,6 +742,8 @@ def test_what_makes_no_graph_says_what_does() -> None:
         ignn.Graph(PAIRS)  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="expected paths of files, found .*: Graph.from_tables and"):
         ignn.ingest({"source": [0], "target": [1]})  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="expected paths of files, found"):
+        ignn.ingest("edges.csv", nodes=np.eye(2))  # type: ignore[arg-type]
 
 
 def test_numbers_of_a_table() -> None:

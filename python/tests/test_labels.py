@@ -151,7 +151,7 @@ def test_labels_of_unknown_classes_are_noted(caplog: pytest.LogCaptureFixture) -
     other = ignn.Graph.from_edges(**data | {"y": y, "train": None, "val": None, "test": None})
     caplog.clear()
     scores = fitted.model_.predict(other).scores()["all"]
-    note = "6 labels of 1 classes that the model does not know ('7'): not scored"
+    note = "6 labels of 1 class that the model does not know ('7'): not scored"
     assert caplog.messages == [note]
     found = fitted.predict(other)
     assert fitted.score(other) == scores["accuracy"] == np.mean((found == y)[6:])

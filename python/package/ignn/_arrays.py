@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ._ignn import SOURCE_NAMES, TARGET_NAMES, WEIGHT_NAMES
-from ._listener import logger
+from ._listener import logger, plural
 
 Array: TypeAlias = npt.NDArray[Any]
 Floats: TypeAlias = npt.NDArray[np.float32]
@@ -253,7 +253,7 @@ def _is_whole(values: Any) -> bool:
     return bool((np.isfinite(known) & (known == np.round(known)) & (np.abs(known) < 2**53)).all())
 
 
-#: Usual names of the column of ids, in lower case.
+#: Usual names of the column of ids, in lower case, the first ones first.
 _ID_NAMES = ("node", "id", "node_id")
 #: Columns that a note names.
 _SHOWN = 5
@@ -291,10 +291,12 @@ def edge_columns(
     return first, second, third
 
 
-def id_column(names: list[str]) -> str | None:
-    """The first column, if none has a usual name of ids: a note says that it is taken."""
-    if not names or any(name.lower() in _ID_NAMES for name in names):
-        return None
+def id_column(names: list[str]) -> str:
+    """The column of ids by its usual names, or else the first one: a note says that it is taken."""
+    lower = [name.lower() for name in names]
+    for usual in _ID_NAMES:
+        if usual in lower:
+            return names[lower.index(usual)]
     logger.warning(
         "nodes: no column named node, id or node_id: the ids are in the first one, %r: choose "
         "another with id_column=",
@@ -622,9 +624,11 @@ def _note_classes(y: Array, classes: Array, known: int) -> None:
     # -1 alone is the usual sign of no label.
     if len(negative) and (len(classes) == 1 or negative.tolist() != [-1]):
         logger.warning(
-            "y: negative numbers mean no label: %d of %d items have none, %d classes are left: give "
-            "classes other numbers or names, such as y.astype(str), or pass task='regression'",
-            *(len(y) - known, len(y), len(classes)),
+            "y: negative numbers mean no label: %d of %s have none, %s left: give classes other "
+            "numbers or names, such as y.astype(str), or pass task='regression'",
+            len(y) - known,
+            plural(len(y), "item", "items"),
+            plural(len(classes), "class is", "classes are"),
         )
     elif len(classes) >= _MANY and known < _FEW_ITEMS * len(classes):
         logger.warning(

@@ -334,11 +334,9 @@ class Graph:
             if source is None or target is None:
                 _arrays.edge_columns(columns, options["source"], options["target"], options["weight"])
             columns = _arrays.write_table("nodes", nodes, files["nodes"])
-            if id_column is None:
-                options["id_column"] = _arrays.id_column(columns)
+            ids = _arrays.id_column(columns) if id_column is None else str(id_column)
             if encode_as is None:
-                used = {options["id_column"] or "id", options["label"], _name(regress)}
-                used |= set(_listed(split_column))
+                used = {ids, options["label"], _name(regress), *_listed(split_column)}
                 found = _feature_columns(columns, features, used)
                 options["categories"] += _arrays.words_of("nodes", nodes, found)
 
@@ -918,7 +916,7 @@ def _ingest_as(
     relation = {name: given[name] for name in _MATRIX}
     common: dict[str, Any] = {"memory_limit": limit, "seed": given["seed"], "listener": listener}
     if kind == "edges":
-        table = None if nodes is None or isinstance(nodes, int) else os.fspath(nodes)
+        table = None if nodes is None or isinstance(nodes, int) else paths(nodes)[0]
         columns: list[str] | None = None
         if table is not None and features is not None:
             columns = [features] if isinstance(features, str) else list(_names(features))

@@ -41,15 +41,19 @@ def in_python(text: str) -> str:
 
     >>> in_python("--set model.state=0: wrong: pass --force, or raise --memory")
     'model.state=0: wrong: pass force=True, or raise memory'
+    >>> in_python("ingest with --features FILE: see `ignn ingest --help`")
+    'ingest with features=FILE: see `ignn ingest --help`'
     """
 
     def argument(found: re.Match[str]) -> str:
         name, is_value_next = found[1], found[2]
         return _ARGUMENTS.get(name, name.replace("-", "_")) + ("=" if is_value_next else "")
 
-    text = text.replace("--set ", "")
-    # A word in capitals stands for a value.
-    return re.sub(r"(?<![\w-])--([a-z][a-z-]*[a-z])( (?=[A-Z]{3,}\b))?", argument, text)
+    # A word in capitals stands for a value. Between backquotes are commands for a shell.
+    option = r"(?<![\w-])--([a-z][a-z-]*[a-z])( (?=[A-Z]{3,}\b))?"
+    pieces = text.split("`")
+    pieces[::2] = [re.sub(option, argument, own.replace("--set ", "")) for own in pieces[::2]]
+    return "`".join(pieces)
 
 
 @contextmanager
@@ -62,6 +66,11 @@ def errors_in_python(shown: Callable[[str], str] = str) -> Iterator[None]:
         if text == str(error):
             raise
         raise type(error)(text) from None
+
+
+def plural(count: int, one: str, many: str) -> str:
+    """A number of things."""
+    return f"{count:,} {one if count == 1 else many}"
 
 
 class Listener:

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from . import _arrays, _ignn, _page
 from ._arrays import Array, Floats
 from ._graph import Graph, PathLike, native
-from ._listener import errors_in_python, logger
+from ._listener import errors_in_python, logger, plural
 
 
 @dataclass(frozen=True)
@@ -345,6 +345,6 @@ def note_unknown(count: int, classes: Sequence[str]) -> None:
     """A note about labels that cannot be scored."""
     few = ", ".join(repr(str(name)) for name in classes[:3]) + (", ..." if len(classes) > 3 else "")
     logger.warning(
-        "%d labels of %d classes that the model does not know (%s): not scored",
-        *(count, len(classes), few),
+        "%s of %s that the model does not know (%s): not scored",
+        *(plural(count, "label", "labels"), plural(len(classes), "class", "classes"), few),
     )

@@ -40,7 +40,7 @@ def settings(
     preset: str | None = None,
     config: PathLike | None = None,
 ) -> dict[str, dict[str, Any]]:
-    """The resolved settings by section and key: defaults, preset, TOML file, then `values`.
+    """The resolved settings by section and key: defaults, `preset`, TOML file `config`, then `values`.
 
     >>> import ignn
     >>> ignn.settings({"model.state": 64})["model"]["state"]
@@ -150,6 +150,7 @@ def train(
         config: a TOML file of settings.
         out: the run directory to create.
         init: start from the parameters of this model file or run.
+        seed: the setting `train.seed`.
         force: replace an existing run.
         memory: refuse to train if that takes more, such as "2GiB" [default: half of the machine's].
         callback: called with the record of each epoch; training stops if it returns True.
@@ -230,6 +231,7 @@ def resume(
         directory: the run directory.
         graph: the dataset, if it has moved.
         epochs: another total number of epochs.
+        memory, callback, quiet: as :func:`train` has them.
     """
     with Listener("epoch", epochs, callback, quiet=quiet) as listener:
         made = _ignn.resume(
@@ -250,7 +252,15 @@ def report(
     classes: bool = True,
     force: bool = False,
 ) -> Path:
-    """Writes run directories, or cross-validations, as one HTML page, and returns its path."""
+    """Writes run directories, or cross-validations, as one HTML page, and returns its path.
+
+    Args:
+        runs: one directory or several.
+        out: the file to write.
+        title: the heading of the page.
+        classes: whether it has tables of classes.
+        force: replace an existing file.
+    """
     if not paths(runs):
         raise ValueError("runs: expected at least one directory")
     with Listener("report", quiet=True) as listener:
