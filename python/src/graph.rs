@@ -78,11 +78,13 @@ impl Graph {
     }
 
     /// Names of the classes of the nodes, or of the number, and the class or the number of each
-    /// node; for sets also the offsets of each node's classes. `None` without labels.
+    /// node; for sets also the offsets of each node's classes, and 1 for each node that has labels.
+    /// `None` without labels.
+    #[allow(clippy::type_complexity)] // A tuple of what the Python side unpacks.
     fn labels(
         &self,
         py: Python<'_>,
-    ) -> PyResult<Option<(Vec<String>, Py<PyAny>, Option<Py<PyAny>>)>> {
+    ) -> PyResult<Option<(Vec<String>, Py<PyAny>, Option<(Py<PyAny>, Py<PyAny>)>)>> {
         let graph = self.graph.clone();
         let labels = job::run(py, None, move |_| {
             Ok(match graph.manifest().labels {
@@ -98,9 +100,11 @@ impl Graph {
             Some(Labels::Number { name, of }) => {
                 Some((name.into(), Array::vector(of).into_numpy(py)?, None))
             }
-            Some(Labels::Multi { classes, offsets, of, .. }) => {
+            Some(Labels::Multi { classes, offsets, of, labelled }) => {
                 let offsets = Array::vector(offsets).into_numpy(py)?;
-                Some((classes, Array::vector(of).into_numpy(py)?, Some(offsets)))
+                let labelled: Vec<u8> = labelled.into_iter().map(u8::from).collect();
+                let labelled = Array::vector(labelled).into_numpy(py)?;
+                Some((classes, Array::vector(of).into_numpy(py)?, Some((offsets, labelled))))
             }
         })
     }

@@ -7,7 +7,7 @@ use ignn::dense::Matrix;
 use ignn::graph::LabelKind;
 use ignn::predict::{self, Item};
 use ignn::serde_json;
-use ignn::solver::SolveInfo;
+use ignn::solver::{SolveInfo, SolveParams};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
@@ -15,6 +15,7 @@ use crate::arrays::Array;
 use crate::failure::Failure;
 use crate::graph::Graph;
 use crate::job;
+use crate::solve::checked_tolerance;
 use crate::values::to_python;
 
 /// A trained model.
@@ -90,10 +91,26 @@ impl Model {
     }
 
     /// Predicts all nodes of a graph, or all graphs of a collection.
-    fn predict(&self, py: Python<'_>, graph: &Graph) -> PyResult<Predictions> {
+    #[pyo3(signature = (graph, *, tolerance, max_sweeps, tight))]
+    fn predict(
+        &self,
+        py: Python<'_>,
+        graph: &Graph,
+        tolerance: Option<f64>,
+        max_sweeps: Option<usize>,
+        tight: bool,
+    ) -> PyResult<Predictions> {
         let (model, graph) = (Arc::clone(&self.model), graph.graph.clone());
+        let own = model.config.forward();
+        let params = SolveParams {
+            tolerance: tolerance.map_or(Ok(own.tolerance), checked_tolerance)?,
+            max_sweeps: max_sweeps.unwrap_or(own.max_sweeps),
+            tight,
+            ..own
+        };
         job::run(py, None, move |_| {
-            Ok(Predictions { predictions: Arc::new(model.predict(&graph)?) })
+            let predictions = model.predict_solved(&graph, &params)?;
+            Ok(Predictions { predictions: Arc::new(predictions) })
         })
     }
 

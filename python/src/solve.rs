@@ -183,11 +183,17 @@ fn give(kept: &Mutex<Option<Equilibrium>>, layer: Equilibrium) {
     *kept.lock().unwrap_or_else(PoisonError::into_inner) = Some(layer);
 }
 
-fn params(tolerance: f64, max_sweeps: usize, method: &str, tight: bool) -> PyResult<SolveParams> {
-    if !(tolerance > 0.0 && tolerance.is_finite()) {
-        let text = format!("tolerance: expected a number above 0, found {tolerance}");
-        return Err(PyValueError::new_err(text));
+/// A tolerance that a solve can have.
+pub fn checked_tolerance(tolerance: f64) -> PyResult<f64> {
+    if tolerance > 0.0 && tolerance.is_finite() {
+        return Ok(tolerance);
     }
+    let text = format!("tolerance: expected a number above 0, found {tolerance}");
+    Err(PyValueError::new_err(text))
+}
+
+fn params(tolerance: f64, max_sweeps: usize, method: &str, tight: bool) -> PyResult<SolveParams> {
+    let tolerance = checked_tolerance(tolerance)?;
     let method: Method = serde_json::from_value(method.into()).map_err(|_| {
         let expected = "auto, plain, active, anderson or ordered";
         PyValueError::new_err(format!("method: expected {expected}, found {method:?}"))

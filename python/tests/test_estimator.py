@@ -40,6 +40,32 @@ def test_items_are_trained_and_predicted(graph: ignn.Graph) -> None:
     assert fitted.score(graph.items[rest], np.arange(24)[rest] // 8) == 1.0
 
 
+def test_own_features_can_be_read_as_they_are() -> None:
+    """Neighbours say nothing here, and the default blurs the features of a node with theirs."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(200, 3))
+    part = np.where(np.arange(200) % 2, "test", "train")
+    edges = rng.integers(0, 200, (2, 600))
+    graph = ignn.Graph.from_edges(edges, x=x, y=x @ [3.0, -2, 1], split=part)
+    options = {"state": 16, "epochs": 300, "dropout": 0.0, "learning_rate": 0.03, "random_state": 0}
+    both = ignn.IgnnRegressor(input="both", **options).fit(graph)
+    assert both.model_.settings["model"]["input"] == "both"
+    assert both.score(graph) > 0.9 > ignn.IgnnRegressor(**options).fit(graph).score(graph)
+
+
+def test_what_a_person_sees(graph: ignn.Graph) -> None:
+    estimator = ignn.IgnnClassifier(state=8, epochs=2)
+    assert "not yet" in estimator._repr_html_() and "<th" in estimator._repr_html_()
+    assert "parameters" in estimator.fit(graph)._repr_html_()
+
+
+def test_every_parameter_and_attribute_is_documented() -> None:
+    for kind in (ignn.IgnnClassifier, ignn.IgnnRegressor):
+        text = f"{kind.__doc__} {ignn.IgnnClassifier.__doc__}"
+        names = ["classes_", "model_", "history_", "best_epoch_", "certificate_", *kind._names()]
+        assert [name for name in names if f" {name}:" not in text] == []
+
+
 def test_parameters(graph: ignn.Graph) -> None:
     found = classifier(kappa=0.5)
     assert repr(found) == "IgnnClassifier(state=8, kappa=0.5, epochs=40)"
@@ -60,8 +86,9 @@ def test_mistakes_are_explained(graph: ignn.Graph) -> None:
     for items in ([], [1, 1, 2]):
         with pytest.raises(ValueError, match="items: expected each item once, and at least one"):
             classifier().fit(graph.items[items])
-    with pytest.raises(ValueError, match="validation_fraction: expected 0 to below 1, found 2"):
-        classifier(validation_fraction=2).fit(graph.items)
+    for given in (graph, graph.items):
+        with pytest.raises(ValueError, match="validation_fraction: expected 0 to below 1, found 2"):
+            classifier(validation_fraction=2).fit(given)
     with pytest.raises(ValueError, match="y: other labels than those of the graph"):
         classifier().fit(graph.items[:3], [1, 1, 1])
     with pytest.raises(TypeError, match=r"expected an ignn.Graph, or some of its items"):

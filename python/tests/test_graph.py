@@ -66,6 +66,17 @@ def test_edges_of_every_kind(table: Any) -> None:
     assert (graph.num_nodes, graph.num_edges) == (4, 5)
 
 
+def test_edges_of_networkx() -> None:
+    networkx = pytest.importorskip("networkx")
+    for size in (2, 3, 5):
+        path = networkx.path_graph([f"n{at}" for at in range(size)])
+        graph = ignn.Graph.from_edges(path.edges, ids=list(path))
+        assert graph.num_edges == size - 1 and graph.ids.tolist() == list(path)
+    assert ignn.Graph.from_edges(networkx.path_graph(3).edges()).num_edges == 2
+    with pytest.raises(ValueError, match="found a graph of networkx: pass graph.edges and ids=list"):
+        ignn.Graph.from_edges(path)
+
+
 def test_node_numbers_are_not_copied(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[Any] = []
     build = ignn._graph._ignn.build  # type: ignore[attr-defined]
@@ -540,7 +551,7 @@ def test_messages_about_tables_name_rows_of_the_tables(caplog: pytest.LogCapture
             'edges: row 1 (counting from 0): expected a node of nodes, did you mean "bob"?, found "bop"',
         ),
         (FRIENDS, PEOPLE, {"label": "tem"}, 'nodes: no column "tem" (found: "id, age, city, team, '),
-        (FRIENDS, PEOPLE, {"target": "age"}, "of nodes, pass --regress age"),
+        (FRIENDS, PEOPLE, {"target": "age"}, "of nodes, pass regress age"),
         (FRIENDS, PEOPLE | {"id": ["ann", "bob", "ann", "joe"]}, {}, "nodes: row 2 (counting from 0)"),
         (FRIENDS, np.eye(3), {}, "nodes: expected a table with named columns"),
     ]
@@ -590,6 +601,149 @@ def test_columns_may_have_numbers_as_names() -> None:
         ignn.Graph.from_tables(pairs, twice)
     with pytest.raises(ValueError, match="column '0' is given twice"):
         ignn.Graph.from_edges(pandas.concat([pairs, pairs], axis=1))
+
+
+def test_guessed_columns_are_noted(caplog: pytest.LogCaptureFixture) -> None:
+    sales = {"when": [5, 6, 7], "buyer": [0, 1, 2], "seller": [1, 2, 0], "price": [1, 2, 3]}
+    note = (
+        "edges: the source is 'when', the target is 'buyer', there is no weight, ignored: seller, "
+        "price: choose columns with source=, target= and weight="
+    )
+    ignn.Graph.from_edges(sales)
+    assert caplog.messages == [note]
+    caplog.clear()
+    ignn.Graph.from_tables(sales, {"id": [0, 1, 2, 5, 6, 7], "age": range(6)})
+    assert caplog.messages[0] == note
+    caplog.clear()
+    ignn.Graph.from_edges(sales, source="buyer", target="seller")
+    ignn.Graph.from_edges({"from": [0], "to": [1], "when": [2]})
+    ignn.Graph.from_tables({"from": [0], "to": [1], "when": [2]}, {"id": [0, 1]})
+    assert caplog.messages == []
+    ignn.Graph.from_edges({"id": [3], "target": [1], "src2": [0]})
+    assert "the source is 'id', the target is 'target'" in caplog.messages[0]
+
+
+def test_a_table_without_a_column_of_ids_is_noted(caplog: pytest.LogCaptureFixture) -> None:
+    ignn.Graph.from_tables({"source": [1], "target": [2]}, {"age": [1, 2]})
+    assert caplog.messages[0].startswith(
+        "nodes: no column named node, id or node_id: the ids are in the first one, 'age'"
+    )
+    caplog.clear()
+    ignn.Graph.from_tables({"source": [1], "target": [2]}, {"age": [1, 2], "b": [1, 2]}, id_column="age")
+    ignn.Graph.from_tables({"source": [1], "target": [2]}, {"x": [5, 5], "Node": [1, 2]})
+    ignn.Graph.from_tables({"source": [1], "target": [2]}, {"id": [5, 5], "node": [1, 2]})
+    assert caplog.messages == []
+
+
+def test_labels_that_may_be_meant_otherwise_are_noted(caplog: pytest.LogCaptureFixture) -> None:
+    def notes(y: Any, **options: Any) -> list[str]:
+        caplog.clear()
+        ignn.Graph.from_edges(np.zeros((2, 0), dtype=int), y=y, **options)
+        return caplog.messages
+
+    (note,) = notes([-1, 1, 1, -1])
+    assert note.startswith("y: negative numbers mean no label: 2 of 4 items have none, 1 class is left")
+    assert len(notes([-3.0, -2, 1, 2])) == 1
+    assert notes([0, 1, -1, -1]) == notes([1, np.nan, 1]) == notes([0, 0]) == []
+    (note,) = notes(np.arange(600))
+    assert note.startswith("y: 600 classes whose names are numbers: to predict a number, pass task=")
+    assert notes(np.arange(600) % 40) == notes(np.arange(600), task="regression") == []
+
+
+CATEGORIES = [("pandas", "Categorical"), ("polars", "Categorical"), ("polars", "Enum")]
+
+
+@pytest.mark.parametrize(("library", "kind"), CATEGORIES)
+def test_categories_are_words(library: str, kind: str) -> None:
+    module = pytest.importorskip(library)
+    if library == "pandas":
+        codes = module.Categorical([1, 2, 3])
+    else:
+        form = module.Categorical if kind == "Categorical" else module.Enum(["1", "2", "3"])
+        codes = module.Series(["1", "2", "3"], dtype=form)
+    nodes = module.DataFrame({"id": [0, 1, 2], "code": codes, "size": [1, 2, 3]})
+    edges = {"source": [0, 1], "target": [1, 2]}
+    for features in ("all", ["code", "size"]):
+        graph = ignn.Graph.from_tables(edges, nodes, features=features)
+        columns = graph.manifest["encoding"]["columns"]
+        assert columns[0]["words"] == ["1", "2", "3"] and graph.x.shape == (3, 4)
+    assert ignn.Graph.from_tables(edges, nodes, features="all", label="code").x.shape == (3, 1)
+    ids = module.DataFrame({"node": codes, "size": [1, 2, 3]})
+    assert ignn.Graph.from_tables({"source": [1], "target": [2]}, ids, features="all").x.shape == (3, 1)
+    again = ignn.Graph.from_tables(edges, nodes, encode_as=graph)
+    assert again.x.tolist() == graph.x.tolist()
+
+
+def test_columns_that_are_no_features_are_refused() -> None:
+    pandas = pytest.importorskip("pandas")
+    import datetime
+
+    spans: list[Any] = [
+        pandas.to_timedelta([1, 2], unit="D"),
+        pandas.period_range("2020-01", periods=2, freq="M"),
+        [datetime.time(1, 2), datetime.time(3, 4)],
+        [datetime.timedelta(1), None],
+        np.array([1, 2], dtype="timedelta64[s]"),
+    ]
+    tables = [pandas.DataFrame({"id": [0, 1], "a": span, "b": [1, 2]}) for span in spans]
+    tables.append({"id": [0, 1], "a": spans[2], "b": [1, 2]})
+    edges = {"source": [0], "target": [1]}
+    for table in tables:
+        with pytest.raises(ValueError, match="nodes: column 'a' has durations and times: write a num"):
+            ignn.Graph.from_tables(edges, table, features="all")
+        assert ignn.Graph.from_tables(edges, table, features=["b"]).x.shape == (2, 1), "not used"
+    with pytest.raises(ValueError, match="nodes: column 'a' has neither numbers nor words"):
+        ignn.Graph.from_tables(edges, pandas.DataFrame({"id": [0, 1], "a": [[1], [2]]}), features="all")
+    message = "nodes: column 'a': expected finite numbers, found -inf in row 1 .counting from 0.: use NaN"
+    with pytest.raises(ValueError, match=message):
+        ignn.Graph.from_tables(edges, {"id": [0, 1], "a": [1, -np.inf]}, features="all")
+
+
+def test_columns_of_polars_that_are_no_features_are_refused() -> None:
+    polars = pytest.importorskip("polars")
+    import datetime
+
+    edges = {"source": [0], "target": [1]}
+    for values in ([datetime.timedelta(1)] * 2, [datetime.time(1)] * 2, [[1], [2]], [b"a", b"b"]):
+        nodes = polars.DataFrame({"id": [0, 1], "a": values})
+        with pytest.raises(ValueError, match="nodes: column 'a' has (durations|neither numbers)"):
+            ignn.Graph.from_tables(edges, nodes, features="all")
+    for call in (ignn.Graph.from_edges, lambda it: ignn.Graph.from_tables(edges, it)):
+        with pytest.raises(ValueError, match=r"found a LazyFrame: pass table.collect\(\)"):
+            call(nodes.lazy())
+
+
+def test_tables_are_encoded_as_models_and_estimators_do() -> None:
+    graph = ignn.Graph.from_tables(
+        FRIENDS, PEOPLE, features=["age", "city"], label="team", split_column="part"
+    )
+    fitted = ignn.IgnnClassifier(state=4, epochs=1).fit(graph)
+    run = ignn.train(graph, {"model.state": 4, "train.epochs": 1}, quiet=True)
+    for owner in (fitted, fitted.model_, run):
+        other = ignn.Graph.from_tables(FRIENDS, PEOPLE, encode_as=owner)
+        assert other.x.tolist() == graph.x.tolist()
+
+
+def test_messages_name_arguments_of_python(tmp_path: Path) -> None:
+    ignn.Graph.from_edges(PAIRS, out=tmp_path / "g.ignn")
+    with pytest.raises(FileExistsError, match="pass force=True"):
+        ignn.Graph.from_edges(PAIRS, out=tmp_path / "g.ignn")
+    with pytest.raises(ValueError, match="^model.state=0: "):
+        ignn.settings({"model.state": 0})
+    fitted = ignn.IgnnClassifier(state=4, epochs=1)
+    fitted.fit(ignn.Graph.from_edges(PAIRS, x=np.eye(4), y=[0, 1, 0, 1], train=[0, 1]))
+    with pytest.raises(ValueError) as error:
+        fitted.predict(ignn.Graph.from_edges(PAIRS))
+    assert "--" not in str(error.value)
+
+
+def test_what_makes_no_graph_says_what_does() -> None:
+    with pytest.raises(TypeError, match="a graph is made by Graph.from_edges"):
+        ignn.Graph(PAIRS)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="expected paths of files, found .*: Graph.from_tables and"):
+        ignn.ingest({"source": [0], "target": [1]})  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="expected paths of files, found"):
+        ignn.ingest("edges.csv", nodes=np.eye(2))  # type: ignore[arg-type]
 
 
 def test_numbers_of_a_table() -> None:

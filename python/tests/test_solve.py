@@ -116,6 +116,23 @@ def test_what_does_not_converge_is_an_error_unless_asked(
     assert x.shape == (16, 2) and "did not converge" in caplog.text
 
 
+def test_the_advice_fits_the_reason() -> None:
+    rng = np.random.default_rng(0)
+    graph = ignn.Graph.from_edges(rng.integers(0, 200, (2, 600)), nodes=200)
+    b, w = inputs(graph, 8), weights(8, 0.95)[0]
+    for size, options, advice in (
+        (1, {"max_sweeps": 2}, "expected at most 1.0e-05.: raise max_sweeps, or make W smaller$"),
+        (9, {"phi": "identity"}, "make W smaller: no contraction is certified"),
+        (1, {"tolerance": 1e-12}, "raise tolerance: 32-bit floats do not reach it"),
+    ):
+        with pytest.raises(ignn.NotConverged, match=advice):
+            ignn.solve(graph, w * size, b, **options)  # type: ignore[call-overload]
+    with pytest.raises(ValueError, match="max_sweeps: expected a whole number of 0 or more, found -1"):
+        ignn.solve(graph, w, b, max_sweeps=-1)
+    with pytest.raises(ValueError, match="expected a matrix of real numbers, found complex128"):
+        ignn.solve(graph, w, b * 1j)
+
+
 def test_tensors_and_the_layer_of_torch() -> None:
     torch = pytest.importorskip("torch")
     graph = ignn.Graph.from_edges(cliques(2, 5))
@@ -150,3 +167,22 @@ def test_tensors_and_the_layer_of_torch() -> None:
         layer.project_()
         losses.append(loss.item())
     assert losses[-1] < losses[0]
+
+
+def test_the_layer_of_torch_never_trains_on_zeros() -> None:
+    torch = pytest.importorskip("torch")
+    graph = ignn.Graph.from_edges(cliques(2, 5))
+    layer = ignn.torch.ImplicitLayer(graph, 4, phi="identity")
+    with torch.no_grad():
+        layer.weight.copy_(torch.eye(4) * 10)
+    with pytest.raises(ignn.NotConverged, match="the forward solve did not converge"):
+        layer(torch.ones(10, 4))
+    for width in (0, 2.5):
+        with pytest.raises(ValueError, match="width: expected the number of columns, found"):
+            ignn.torch.ImplicitLayer(graph, width)
+    with pytest.raises(ValueError, match="kappa: expected a number between 0 and 1, found 2"):
+        ignn.torch.ImplicitLayer(graph, 4, kappa=2)
+    with pytest.raises(TypeError, match="expected an ignn.Graph, found"):
+        ignn.torch.ImplicitLayer(cliques(), 4)
+    with pytest.raises(ValueError, match=r"found a sparse one: pass x.to_dense\(\)"):
+        ignn.Graph.from_edges(cliques(), x=torch.eye(16).to_sparse())

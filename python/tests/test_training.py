@@ -31,6 +31,52 @@ def test_training_learns_and_predicts(graph: ignn.Graph) -> None:
     assert ignn.predict(run.model, graph).logits.tolist() == predictions.logits.tolist()
 
 
+def test_predictions_are_arrays(graph: ignn.Graph) -> None:
+    predictions = ignn.train(graph, QUICK, quiet=True).model.predict(graph)
+    labels = predictions.labels.tolist()
+    assert list(predictions) == labels and predictions[3] == labels[3]
+    pandas = pytest.importorskip("pandas")
+    assert pandas.DataFrame({"p": predictions})["p"].tolist() == labels
+    polars = pytest.importorskip("polars")
+    assert polars.DataFrame({"p": np.asarray(predictions)})["p"].to_list() == labels
+
+
+def test_a_model_is_taken_from_whatever_has_one(graph: ignn.Graph) -> None:
+    run = ignn.train(graph, QUICK, quiet=True)
+    fitted = ignn.IgnnClassifier(state=4, epochs=2).fit(graph)
+    for owner, model in ((run, run.model), (fitted, fitted.model_), (run.model, run.model)):
+        assert ignn.predict(owner, graph).logits.tolist() == model.predict(graph).logits.tolist()
+        assert ignn.embed(owner, graph).tolist() == model.embed(graph).tolist()
+    with pytest.raises(TypeError, match="expected a model first, then a graph"):
+        ignn.predict(graph, run.model)  # type: ignore[arg-type]
+
+
+def test_bounds_can_be_tight_and_tolerances_small(
+    tmp_path: Path, binary: str, data: dict[str, Any]
+) -> None:
+    y = data["x"][:, 0].astype(float) * 100
+    graph = ignn.Graph.from_edges(**data | {"y": y}, out=tmp_path / "g.ignn")
+    run = ignn.train(graph, QUICK | {"model.kappa": 0.9}, out=tmp_path / "run", quiet=True)
+    plain, tight = (run.model.predict(graph, tight=own) for own in (False, True))
+    exact = run.model.predict(graph, tolerance=1e-7, tight=True)
+    bounds = [own.number_errors for own in (plain, tight, exact)]
+    assert all(bound is not None for bound in bounds)
+    assert (bounds[1] < bounds[0]).all() and bounds[2].max() < bounds[1].max()
+    assert (abs(tight.labels - exact.labels) <= bounds[1] + bounds[2]).all()
+    table = tmp_path / "predictions.csv"
+    command = [binary, "predict", str(graph.path), "--model", str(run.directory), "--out", str(table)]
+    subprocess.run(command, check=True, capture_output=True)
+    names = table.read_text().splitlines()[0].split(",")
+    errors = np.loadtxt(table, delimiter=",", skiprows=1, usecols=names.index("error_bound"))
+    fitted = ignn.IgnnRegressor()
+    fitted.model_ = run.model
+    assert fitted.predict_error(graph) == pytest.approx(errors, rel=1e-5)
+    with pytest.raises(ValueError, match="tolerance: expected a number above 0, found 0"):
+        run.model.predict(graph, tolerance=0)
+    with pytest.raises(ValueError, match="max_sweeps: expected a whole number of 0 or more"):
+        run.model.predict(graph, max_sweeps=-1)
+
+
 def test_a_directory_keeps_everything(tmp_path: Path, data: dict[str, Any]) -> None:
     graph = ignn.Graph.from_edges(**data, out=tmp_path / "g.ignn")
     run = ignn.train(graph, QUICK, out=tmp_path / "run", quiet=True)
@@ -85,7 +131,8 @@ def test_messages_are_those_of_the_command_line(
             ignn.train(graph, {key: value}, out=tmp_path / "run", quiet=True)
         command = [binary, "train", str(graph.path), "--out", str(tmp_path / "run")]
         told = subprocess.run(command + ["--set", setting], capture_output=True, text=True)
-        assert told.stderr.strip().splitlines()[-1] == f"error: {error.value}"
+        line = told.stderr.strip().splitlines()[-1].removeprefix("error: ")
+        assert line.replace("--set ", "") == str(error.value)
         assert "\n" not in str(error.value)
 
 

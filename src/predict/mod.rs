@@ -57,6 +57,7 @@ use crate::graph::Graph;
 use crate::models::Model;
 use crate::nn::{Operators, RankError};
 use crate::parallel::Ranks;
+use crate::solver::SolveParams;
 
 pub use error::PredictError;
 pub use evaluation::{ClassLine, Evaluation, PartScores};
@@ -80,9 +81,18 @@ impl Model {
     /// The graph may be another one than the model was trained on, if it has the same relations and
     /// feature columns. A model with learned features fits its own graph only.
     pub fn predict(&self, graph: &Graph) -> Result<Predictions, PredictError> {
+        self.predict_solved(graph, &self.config.forward())
+    }
+
+    /// The same with other parameters of the solve, such as a smaller tolerance.
+    pub fn predict_solved(
+        &self,
+        graph: &Graph,
+        params: &SolveParams,
+    ) -> Result<Predictions, PredictError> {
         let predictor = self.predictor(graph)?;
         let posedness = predictor.posedness();
-        let solved = predictor.solve(&self.config.forward())?;
+        let solved = predictor.solve(params)?;
         let items: Vec<u32> = (0..solved.len() as u32).collect();
         let mut logits = Matrix::zeros(items.len(), self.classes.len());
         solved.each_chunk(&items, |items, rows| {

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import csv
+import itertools
 import os
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, TypeAlias
+from decimal import Decimal
+from numbers import Integral, Real
+from typing import Any, Literal, TypeAlias, overload
 
 import numpy as np
 import numpy.typing as npt
 
 from ._ignn import SOURCE_NAMES, TARGET_NAMES, WEIGHT_NAMES
+from ._listener import logger, plural
 
 Array: TypeAlias = npt.NDArray[Any]
 Floats: TypeAlias = npt.NDArray[np.float32]
+Floats64: TypeAlias = npt.NDArray[np.float64]
 #: Anything that holds numbers or names: numpy, torch, pandas, polars, Arrow, lists.
 ArrayLike: TypeAlias = Any
 
@@ -23,13 +28,43 @@ _NO_PART = 255
 
 
 def as_array(value: ArrayLike) -> Array:
-    """Any array or column as a numpy array."""
+    """Any array or column as a numpy array; objects that are numbers, or nothing, as numbers."""
+    return _of_objects(_as_array(value))
+
+
+def _of_objects(array: Array) -> Array:
+    """Numbers instead of objects where all of these are numbers or missing (NaN)."""
+    if array.dtype.kind != "O":
+        return array
+    listed = array.ravel().tolist()
+    # The first one that is no number ends this early.
+    if not all(isinstance(value, (Real, Decimal, np.bool_)) or _is_missing(value) for value in listed):
+        return array
+    known = [value for value in listed if not _is_missing(value)]
+    if _are_truths(known):
+        return array.astype(bool) if len(known) == len(listed) else array
+    if len(known) == len(listed) > 0 and all(isinstance(value, Integral) for value in known):
+        return np.array([int(value) for value in known]).reshape(array.shape)
+    # Larger integers are not exact.
+    if not known or any(isinstance(value, Integral) and abs(int(value)) >= 2**53 for value in known):
+        return array
+    floats = [np.nan if _is_missing(value) else float(value) for value in listed]
+    return np.array(floats).reshape(array.shape)
+
+
+def _are_truths(values: Sequence[object]) -> bool:
+    return len(values) > 0 and all(isinstance(value, (bool, np.bool_)) for value in values)
+
+
+def _as_array(value: ArrayLike) -> Array:
     if isinstance(value, np.ma.MaskedArray) and bool(np.any(np.ma.getmaskarray(value))):
         raise ValueError("an array with masked values: fill them, or leave them out")
     if isinstance(value, np.ndarray):
         return value
     if hasattr(value, "detach") and hasattr(value, "cpu"):  # torch
         value = value.detach().cpu()
+        if str(value.layout) != "torch.strided":
+            raise ValueError("expected a dense tensor, found a sparse one: pass x.to_dense()")
         if str(value.dtype) == "torch.bfloat16":
             value = value.float()
         return np.asarray(np.from_dlpack(value))
@@ -49,6 +84,8 @@ def as_array(value: ArrayLike) -> Array:
 def column_names(table: ArrayLike) -> list[str] | None:
     """The names of the columns of a table of pandas, polars or Arrow, or of a dict of columns, as
     texts."""
+    if type(table).__name__ == "LazyFrame":
+        raise ValueError("expected a table with rows, found a LazyFrame: pass table.collect()")
     if isinstance(table, Mapping):
         return [str(name) for name in table]
     if hasattr(table, "column_names"):  # Arrow
@@ -58,7 +95,14 @@ def column_names(table: ArrayLike) -> list[str] | None:
 
 
 def column(table: ArrayLike, name: str) -> Array:
-    """A column of such a table."""
+    """A column of such a table as an array."""
+    try:
+        return _as_array(_column(table, name))
+    except ValueError as error:
+        raise ValueError(f"column {name!r}: {error}") from None
+
+
+def _column(table: ArrayLike, name: str) -> Any:
     names = column_names(table) or []
     if name not in names:
         raise ValueError(f"no column {name!r} (found {', '.join(names) or 'none'})")
@@ -69,23 +113,28 @@ def column(table: ArrayLike, name: str) -> Array:
     # By position, because names may be numbers.
     at = names.index(name)
     if hasattr(table, "iloc"):
-        found = table.iloc[:, at]
-    elif isinstance(table, Mapping):
-        found = list(table.values())[at]
-    else:
-        found = table.column(name) if hasattr(table, "column_names") else table[name]
-    try:
-        return as_array(found)
-    except ValueError as error:
-        raise ValueError(f"column {name!r}: {error}") from None
+        return table.iloc[:, at]
+    if isinstance(table, Mapping):
+        return list(table.values())[at]
+    return table.column(name) if hasattr(table, "column_names") else table[name]
 
 
-def write_table(what: str, table: ArrayLike, path: str, *, has_ids: bool = False) -> None:
-    """Writes a table as CSV with a header; missing values are empty.
+def with_ids(table: ArrayLike) -> ArrayLike:
+    """A table with its index of pandas as a column, if that has a name, or texts."""
+    if not hasattr(table, "reset_index"):
+        return table
+    if any(name is not None for name in table.index.names):
+        return table.reset_index()
+    is_text = table.index.dtype.kind not in "iuf" and "id" not in (column_names(table) or [])
+    return table.reset_index(names="id") if is_text else table
+
+
+def write_table(what: str, table: ArrayLike, path: str) -> list[str]:
+    """Writes a table as CSV with a header, whose names it returns; missing values are empty.
 
     Texts are quoted, so that none begins a comment, and breaks of their lines become blanks, because
-    a row is a line. Truth values are true and false. Floats that are whole are written as integers, because columns of integers with
-    gaps are floats. With `has_ids`, an index of pandas with a name, or of texts, is a column as well.
+    a row is a line. Truth values are true and false. Floats that are whole are written as integers,
+    because columns of integers with gaps are floats.
     """
     names = column_names(table)
     if names is None:
@@ -94,10 +143,6 @@ def write_table(what: str, table: ArrayLike, path: str, *, has_ids: bool = False
     if twice:
         raise ValueError(f"{what}: column {twice[0]!r} is given twice")
     if hasattr(table, "to_csv"):  # pandas
-        if has_ids and any(name is not None for name in table.index.names):
-            table = table.reset_index()
-        elif has_ids and table.index.dtype.kind not in "iuf":
-            table = table.reset_index(names="id") if "id" not in names else table
         whole = [name for name in table.columns if _is_whole(table[name])]
         texts = [name for name in table.columns if table[name].dtype.kind not in "iufcmM"]
         table = table.astype({name: "Int64" for name in whole} | {name: object for name in texts})
@@ -105,6 +150,9 @@ def write_table(what: str, table: ArrayLike, path: str, *, has_ids: bool = False
             table[name] = table[name].map(_word)
         table.to_csv(path, index=False, quoting=csv.QUOTE_NONNUMERIC)
     elif hasattr(table, "write_csv"):  # polars
+        for name, kinds in itertools.product(names, _INSTEAD):
+            if str(table[name].dtype) != "Time":
+                _refuse(what, name, table[name], kinds)
         whole = [name for name in names if _is_whole(table[name].drop_nulls().to_numpy())]
         columns = {name: table[name].fill_nan(None).cast(int) for name in whole}
         texts = [name for name in names if str(table[name].dtype) == "String"]
@@ -119,6 +167,53 @@ def write_table(what: str, table: ArrayLike, path: str, *, has_ids: bool = False
             writer = csv.writer(file, quoting=csv.QUOTE_NONNUMERIC)
             writer.writerow(names)
             writer.writerows(zip(*listed, strict=True))
+    return names
+
+
+#: Types of columns, by how their names begin in lower case.
+_CATEGORIES = "category|categorical|enum|dictionary"
+_DURATIONS = r"timedelta|duration|period|time(32|64)?\b"
+_NESTED = r"list|tuple|large_list|fixed_size|array|struct|dict\b|map|set\b|bytes|binary|complex|Object"
+#: What to do about columns that are no features.
+_INSTEAD = {
+    _DURATIONS: "durations and times: write a number that means something, such as hours",
+    _NESTED: "neither numbers nor words: leave it out, or make columns of numbers of it",
+}
+
+
+def _type_of(values: Any) -> str:
+    """The type of a column as text, or that of its first value."""
+    kind = str(getattr(values, "dtype", getattr(values, "type", "object")))
+    if kind != "object":
+        return kind
+    return next((type(own).__name__ for own in values if not _is_missing(own)), kind)
+
+
+def _refuse(what: str, name: str, values: Any, kinds: str) -> None:
+    found = _type_of(values)
+    if re.match(kinds, found) or re.match(kinds, found.lower()):
+        raise ValueError(f"{what}: column {name!r} has {_INSTEAD[kinds]} (found {found})")
+
+
+def words_of(what: str, table: ArrayLike, names: Sequence[str]) -> list[str]:
+    """Those of the columns that are categories, and so words, whatever these look like.
+
+    Columns that are no features are refused.
+    """
+    for name in names:
+        own = _column(table, name)
+        for kinds in _INSTEAD:
+            _refuse(what, name, own, kinds)
+        values = column(table, name)
+        infinite = np.flatnonzero(np.isinf(values) if values.dtype.kind == "f" else ())
+        if len(infinite):
+            found = f"{values[infinite[0]]} in row {infinite[0]} (counting from 0)"
+            raise ValueError(
+                f"{what}: column {name!r}: expected finite numbers, found {found}: use NaN where a "
+                "value is missing"
+            )
+    types = {name: _type_of(_column(table, name)).lower() for name in names}
+    return [name for name, kind in types.items() if re.match(_CATEGORIES, kind)]
 
 
 #: Breaks of lines.
@@ -158,14 +253,56 @@ def _is_whole(values: Any) -> bool:
     return bool((np.isfinite(known) & (known == np.round(known)) & (np.abs(known) < 2**53)).all())
 
 
-def _pick(table: ArrayLike, asked: str | None, known: Sequence[str], at: int) -> str | None:
-    names = column_names(table) or []
-    if asked is not None:
-        return str(asked)
-    for name in names:
-        if name.lower() in known:
-            return name
-    return names[at] if 0 <= at < len(names) else None
+#: Usual names of the column of ids, in lower case, the first ones first.
+_ID_NAMES = ("node", "id", "node_id")
+#: Columns that a note names.
+_SHOWN = 5
+
+
+def _pick(names: list[str], asked: str | None, known: Sequence[str]) -> str | None:
+    return str(asked) if asked is not None else next((it for it in names if it.lower() in known), None)
+
+
+def edge_columns(
+    names: list[str], source: str | None, target: str | None, weight: str | None
+) -> tuple[str, str, str | None]:
+    """The columns of sources, targets and weights: as asked, by their names, or the first two.
+
+    A note says which are taken where the names do not.
+    """
+    first, second = _pick(names, source, SOURCE_NAMES), _pick(names, target, TARGET_NAMES)
+    third = _pick(names, weight, WEIGHT_NAMES)
+    is_guess = first is None or second is None
+    first = names[0] if first is None and names else first
+    second = names[1] if second is None and len(names) > 1 else second
+    if first is None or second is None or first == second:
+        raise ValueError(
+            f"edges: expected two columns, source and target (found {', '.join(names) or 'none'})"
+        )
+    if is_guess:
+        left = [name for name in names if name not in (first, second, third)]
+        more = f" and {len(left) - _SHOWN} more" if len(left) > _SHOWN else ""
+        ignored = f", ignored: {', '.join(left[:_SHOWN])}{more}" if left else ""
+        logger.warning(
+            "edges: the source is %r, the target is %r, %s%s: choose columns with source=, target= "
+            "and weight=",
+            *(first, second, f"the weight is {third!r}" if third else "there is no weight", ignored),
+        )
+    return first, second, third
+
+
+def id_column(names: list[str]) -> str:
+    """The column of ids by its usual names, or else the first one: a note says that it is taken."""
+    lower = [name.lower() for name in names]
+    for usual in _ID_NAMES:
+        if usual in lower:
+            return names[lower.index(usual)]
+    logger.warning(
+        "nodes: no column named node, id or node_id: the ids are in the first one, %r: choose "
+        "another with id_column=",
+        names[0],
+    )
+    return names[0]
 
 
 class Edges:
@@ -180,6 +317,12 @@ class Edges:
         weight: str | None = None,
     ) -> None:
         self.pairs: Array | None = None
+        if type(edges).__module__.startswith("networkx"):
+            if hasattr(edges, "adj"):
+                raise ValueError("edges: found a graph of networkx: pass graph.edges and ids=list(graph)")
+            # Pairs, also if there are two of them.
+            listed = [edge[:2] for edge in edges]
+            edges = tuple(as_array([edge[end] for edge in listed]) for end in (0, 1))
         if hasattr(edges, "tocoo"):  # scipy.sparse
             entries = _checked(edges).tocoo()
             if entries.shape[0] != entries.shape[1]:
@@ -191,13 +334,7 @@ class Edges:
         elif column_names(edges) is not None:
             self.nodes = None
             names = column_names(edges) or []
-            first = _pick(edges, source, SOURCE_NAMES, 0)
-            second = _pick(edges, target, TARGET_NAMES, 1)
-            if first is None or second is None or first == second:
-                raise ValueError(
-                    f"edges: expected two columns, source and target (found {', '.join(names)})"
-                )
-            third = _pick(edges, weight, WEIGHT_NAMES, -1)
+            first, second, third = edge_columns(names, source, target, weight)
             self.sources, self.targets = column(edges, first), column(edges, second)
             if weights is None and third is not None:
                 weights = column(edges, third)
@@ -372,7 +509,7 @@ def features(x: ArrayLike) -> Any:
 
 
 def _table(table: ArrayLike, names: list[str]) -> Array:
-    columns = [column(table, name) for name in names]
+    columns = [_of_objects(column(table, name)) for name in names]
     for name, values in zip(names, columns, strict=True):
         if values.dtype.kind not in "fiub":
             raise ValueError(
@@ -393,6 +530,18 @@ LabelArrays: TypeAlias = "tuple[list[str], Any]"
 Task: TypeAlias = Literal["auto", "classification", "regression"]
 
 
+def _label_columns(y: ArrayLike) -> list[str] | None:
+    """The names of the columns, if `y` is a table."""
+    return None if hasattr(y, "dtype") else column_names(y)
+
+
+def rows_of_labels(y: ArrayLike) -> Array:
+    """Labels as an array with one entry, or one row of 0 and 1, per item."""
+    names = _label_columns(y)
+    array = as_array(y) if names is None else _table(y, names)
+    return array.reshape(-1) if array.ndim == 2 and array.shape[1] == 1 else array
+
+
 def labels(y: ArrayLike, classes: Sequence[str] | None, task: Task = "auto") -> LabelArrays:
     """Labels as class names and the class of each item, as sets of classes, or as numbers.
 
@@ -405,15 +554,12 @@ def labels(y: ArrayLike, classes: Sequence[str] | None, task: Task = "auto") -> 
     if classes is not None and len(set(classes)) < len(classes):
         raise ValueError(f"classes: expected each of them once, found {list(classes)}")
     name = str(getattr(y, "name", None) or "y")
-    names = column_names(y)
-    if names is not None and not hasattr(y, "dtype"):
-        classes = names if classes is None else classes
-        y = _table(y, names)
-    array = as_array(y)
-    if array.ndim == 2 and array.shape[1] == 1:
-        array = array.reshape(-1)
+    names = _label_columns(y)
+    if names is not None and classes is None:
+        classes = names
+    array = rows_of_labels(y)
     if array.ndim == 2:
-        return _label_sets(array, classes)
+        return _sets_of(label_sets(array), classes)
     if array.ndim != 1:
         raise ValueError(f"y: expected one label per item, found an array of shape {array.shape}")
     if task == "regression":
@@ -423,6 +569,7 @@ def labels(y: ArrayLike, classes: Sequence[str] | None, task: Task = "auto") -> 
     if array.dtype.kind == "S":
         decoded: Array = np.char.decode(array, "utf-8")
         array = decoded
+    given = array
     if array.dtype.kind == "f":
         known = ~np.isnan(array)
         rounded = np.where(known, array, -1.0)
@@ -445,6 +592,9 @@ def labels(y: ArrayLike, classes: Sequence[str] | None, task: Task = "auto") -> 
     else:
         listed = array.tolist()
         known = np.array([not _is_missing(value) for value in listed], dtype=bool)
+        if _are_truths([value for value in listed if not _is_missing(value)]):
+            truths = [np.nan if _is_missing(value) else float(value) for value in listed]
+            return labels(np.array(truths), classes, task)
         texts = np.array([str(value) for value in listed if not _is_missing(value)], dtype=str)
         values, codes_of = np.unique(texts, return_inverse=True)
         own_names = [str(value) for value in values]
@@ -455,9 +605,36 @@ def labels(y: ArrayLike, classes: Sequence[str] | None, task: Task = "auto") -> 
             position = {str(own): at for at, own in enumerate(classes)}
             codes_of = np.array([position[own] for own in own_names], dtype=np.int64)[codes_of]
             own_names = [str(own) for own in classes]
+    if classes is None:
+        _note_classes(given, values, int(known.sum()))
     codes = np.full(len(array), -1, dtype=np.int32)
     codes[known] = codes_of.reshape(-1)
     return own_names, codes
+
+
+#: From this many classes on, numbers are probably no classes, if there are few items of each.
+_MANY, _FEW_ITEMS = 20, 5
+
+
+def _note_classes(y: Array, classes: Array, known: int) -> None:
+    """A note where the user may have meant something else than classes."""
+    if y.dtype.kind not in "iuf":
+        return
+    negative = np.unique(y[y < 0])
+    # -1 alone is the usual sign of no label.
+    if len(negative) and (len(classes) == 1 or negative.tolist() != [-1]):
+        logger.warning(
+            "y: negative numbers mean no label: %d of %s have none, %s left: give classes other "
+            "numbers or names, such as y.astype(str), or pass task='regression'",
+            len(y) - known,
+            plural(len(y), "item", "items"),
+            plural(len(classes), "class is", "classes are"),
+        )
+    elif len(classes) >= _MANY and known < _FEW_ITEMS * len(classes):
+        logger.warning(
+            "y: %d classes whose names are numbers: to predict a number, pass task='regression'",
+            len(classes),
+        )
 
 
 def _numbers(array: Array) -> npt.NDArray[np.float64]:
@@ -481,20 +658,66 @@ def _is_missing(value: object) -> bool:
         return True
 
 
-def _label_sets(array: Array, classes: Sequence[str] | None) -> LabelArrays:
-    known: npt.NDArray[np.bool_] = np.ones(len(array), dtype=bool)
-    if array.dtype.kind == "f":
-        known = np.asarray(~np.isnan(array).any(axis=1))
-        array = np.where(known[:, None], array, 0)
-    if not bool(np.isin(array, (0, 1)).all()):
+def label_sets(array: Array) -> npt.NDArray[np.int8]:
+    """Sets of classes as columns of 0 and 1; rows with NaN, or a negative number, are -1."""
+    if array.ndim != 2 or array.dtype.kind not in "fiub":
+        raise ValueError(f"y: expected 0 or 1 for each class of an item, found {_shown(array)}")
+    numbers = array.astype(np.float64)
+    none = ~(numbers >= 0).all(axis=1)
+    numbers[none] = -1
+    if not bool(np.isin(numbers[~none], (0, 1)).all()):
         raise ValueError("y: expected 0 or 1 for each class of an item")
-    own = [str(at) for at in range(array.shape[1])] if classes is None else list(classes)
-    if len(own) != array.shape[1]:
-        raise ValueError(f"y: expected {len(own)} columns, one per class, found {array.shape[1]}")
-    rows, columns = np.nonzero(array)
-    offsets = np.zeros(len(array) + 1, dtype=np.uint64)
-    offsets[1:] = np.cumsum(np.bincount(rows, minlength=len(array)))
+    return numbers.astype(np.int8)
+
+
+def _shown(array: Array) -> str:
+    return f"an array of {array.dtype} of shape {array.shape}"
+
+
+def _sets_of(sets: npt.NDArray[np.int8], classes: Sequence[str] | None) -> LabelArrays:
+    own = [str(at) for at in range(sets.shape[1])] if classes is None else list(classes)
+    if len(own) != sets.shape[1]:
+        raise ValueError(f"y: expected {len(own)} columns, one per class, found {sets.shape[1]}")
+    rows, columns = np.nonzero(sets > 0)
+    offsets = np.zeros(len(sets) + 1, dtype=np.uint64)
+    offsets[1:] = np.cumsum(np.bincount(rows, minlength=len(sets)))
+    known = np.asarray((sets >= 0).all(axis=1))
     return own, (columns.astype(np.int32), offsets, known)
+
+
+#: The code of a label of a class that is not among the known ones.
+UNKNOWN = -2
+
+
+def class_codes(values: Array, classes: Array) -> npt.NDArray[np.int64]:
+    """The position of each label among classes, -1 for no label and `UNKNOWN` for another class.
+
+    Labels may be of another type than the classes: whole floats, or truth values.
+    """
+    if values.ndim != 1:
+        raise ValueError(f"y: expected one label per item, found {_shown(values)}")
+    position = {str(name): at for at, name in enumerate(classes.tolist())}
+    has_words = bool(position) and all(name.lower() in ("true", "false") for name in position)
+
+    def code(value: Any) -> int:
+        if isinstance(value, str):
+            return position.get(value, UNKNOWN if value else -1)
+        if _is_missing(value):
+            return -1
+        if isinstance(value, (bool, np.bool_)) and str(value) not in position:
+            value = str(value).lower() if has_words else int(value)
+        elif isinstance(value, float) and value.is_integer():
+            value = int(value)
+        is_none = isinstance(value, int) and value < 0
+        return position.get(str(value), -1 if is_none else UNKNOWN)
+
+    if values.dtype.kind == "S":
+        decoded: Array = np.char.decode(values, "utf-8")
+        values = decoded
+    if values.dtype.kind == "O":
+        return np.array([code(value) for value in values.tolist()], dtype=np.int64)
+    found, of = np.unique(values, return_inverse=True)
+    return np.array([code(value) for value in found.tolist()], dtype=np.int64)[of.reshape(-1)]
 
 
 SplitArrays: TypeAlias = "tuple[str, list[str], npt.NDArray[np.uint8]]"
@@ -608,3 +831,14 @@ def memory_bytes(memory: int | str | None) -> int | None:
     if unit is None:
         raise ValueError(f"memory: expected a size such as '2GiB', found {memory!r}")
     return min(int(number * unit), _MOST)
+
+
+@overload
+def sweeps(count: int) -> int: ...
+@overload
+def sweeps(count: int | None) -> int | None: ...
+def sweeps(count: int | None) -> int | None:
+    """A largest number of sweeps."""
+    if count is not None and not (isinstance(count, Real) and count >= 0 and count % 1 == 0):
+        raise ValueError(f"max_sweeps: expected a whole number of 0 or more, found {count!r}")
+    return None if count is None else int(count)

@@ -9,10 +9,20 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from ._arrays import Array, ArrayLike, Floats, as_array
+from . import _page
+from ._arrays import (
+    UNKNOWN,
+    Array,
+    ArrayLike,
+    Floats,
+    Floats64,
+    class_codes,
+    label_sets,
+    rows_of_labels,
+)
 from ._graph import Graph, Items
 from ._listener import Callback
-from ._model import Model, SolveInfo
+from ._model import Model, SolveInfo, note_unknown
 from ._training import _sets, _train
 
 if TYPE_CHECKING:
@@ -24,6 +34,7 @@ _SETTINGS = {
     "state": "model.state",
     "kappa": "model.kappa",
     "activation": "model.activation",
+    "input": "model.input",
     "dropout": "model.dropout",
     "learning_rate": "optim.learning_rate",
     "weight_decay": "optim.weight_decay",
@@ -52,6 +63,7 @@ class _Estimator:
         *,
         kind: str | None = None,
         activation: str | None = None,
+        input: str | None = None,
         dropout: float | None = None,
         learning_rate: float | None = None,
         weight_decay: float | None = None,
@@ -71,6 +83,7 @@ class _Estimator:
         self.kappa = kappa
         self.kind = kind
         self.activation = activation
+        self.input = input
         self.dropout = dropout
         self.learning_rate = learning_rate
         self.weight_decay = weight_decay
@@ -131,44 +144,44 @@ class _Estimator:
         return self
 
     def _parts(self, X: Graph | Items, y: ArrayLike | None) -> tuple[Graph, Any]:
-        if isinstance(X, Graph):
-            if y is not None:
-                self._compare(X.items, y)
-            return X, None
-        _require_items(X)
-        if y is not None:
-            self._compare(X, y)
-        items = X.indices.astype(np.uint32)
-        if len(items) == 0 or len(np.unique(items)) < len(items):
-            raise ValueError(f"items: expected each item once, and at least one, found {X}")
-        if not 0 <= self.validation_fraction < 1:
-            raise ValueError(
-                f"validation_fraction: expected 0 to below 1, found {self.validation_fraction}"
-            )
-        count = min(round(len(items) * self.validation_fraction), len(items) - 1)
-        held = np.random.default_rng(self.random_state or 0).permutation(len(items))[:count]
-        mask = np.zeros(len(items), dtype=bool)
-        mask[held] = True
-        none = np.zeros(0, dtype=np.uint32)
-        return X.graph, (np.sort(items[~mask]), np.sort(items[mask]), none)
-
-    def _compare(self, X: Items, y: ArrayLike) -> None:
-        known, found = _truth(X), as_array(y)
-        if known.dtype.kind == "f" and found.shape == known.shape:
-            if np.allclose(known, found.astype(np.float64), equal_nan=True):
-                return
-        if found.shape != known.shape or not bool(np.all(_texts(found) == _texts(known))):
+        share = self.validation_fraction
+        if not 0 <= share < 1:
+            raise ValueError(f"validation_fraction: expected 0 to below 1, found {share}")
+        items = X.items if isinstance(X, Graph) else _require_items(X)
+        if y is not None and not self._has_labels(items, y):
             raise ValueError(
                 "y: other labels than those of the graph: make the graph with y, or leave y out"
             )
+        if isinstance(X, Graph):
+            return X, None
+        own = items.indices.astype(np.uint32)
+        if len(own) == 0 or len(np.unique(own)) < len(own):
+            raise ValueError(f"items: expected each item once, and at least one, found {X}")
+        count = min(round(len(own) * share), len(own) - 1)
+        held = np.random.default_rng(self.random_state or 0).permutation(len(own))[:count]
+        mask = np.zeros(len(own), dtype=bool)
+        mask[held] = True
+        none = np.zeros(0, dtype=np.uint32)
+        return X.graph, (np.sort(own[~mask]), np.sort(own[mask]), none)
+
+    def _has_labels(self, items: Items, y: ArrayLike) -> bool:
+        """Whether `y` has the labels that the graph has, and none where it has none."""
+        own, given = _stored(items), rows_of_labels(y)
+        if len(given) != len(items):
+            return False
+        if self._task == "regression" or items.graph.is_regression:
+            numbers = _numbers_of(given)
+            return numbers is not None and np.allclose(_numbers(items), numbers, equal_nan=True)
+        if own.ndim == 2 or given.ndim == 2:
+            return own.shape == given.shape and bool(np.array_equal(own, label_sets(given)))
+        return bool(np.array_equal(own, class_codes(given, items.graph.classes)))
 
     def _rows(self, X: Graph | Items) -> tuple[Graph, Any]:
         if not hasattr(self, "model_"):
             raise _not_fitted(type(self).__name__)
         if isinstance(X, Graph):
             return X, slice(None)
-        _require_items(X)
-        return X.graph, X.indices
+        return _require_items(X).graph, X.indices
 
     def predict(self, X: Graph | Items) -> Array:
         """The class, or the number, of each node, or graph; sets of classes as columns of 0 and 1."""
@@ -202,17 +215,30 @@ class _Estimator:
         ]
         return f"{type(self).__name__}({', '.join(given)})"
 
-    def _scored(self, X: Graph | Items, y: ArrayLike | None) -> tuple[Array, Array]:
-        """The labels to score with, and the predictions."""
+    def _repr_html_(self) -> str:
+        rows: list[tuple[str, object]] = [
+            (name, value) for name, value in self.get_params().items() if value is not None
+        ]
+        rows += self.model_._rows() if hasattr(self, "model_") else [("fitted", "not yet")]
+        return _page.table(type(self).__name__, rows)
+
+    def _scored(self, X: Graph | Items, y: ArrayLike | None) -> tuple[Items, Array | None]:
+        """The items to score, and the labels that the user gives."""
         self._rows(X)
-        items = X
+        items = X.items if isinstance(X, Graph) else X
+        if y is not None:
+            given = rows_of_labels(y)
+            if len(given) != len(items):
+                raise ValueError(
+                    f"y: expected one label for each of {len(items)} items, found {len(given)}"
+                )
+            return items, given
         if isinstance(X, Graph):
             train = self.model_.settings["train"]
             parts = X.splits().get(train["split"], {})
             test = parts.get(train["test_part"], parts.get("testing"))
-            items = X.items if test is None or y is not None else X.items[test]
-        assert isinstance(items, Items)
-        return _truth(items) if y is None else as_array(y), self.predict(items)
+            items = items if test is None else items[test]
+        return items, None
 
 
 class IgnnClassifier(_Estimator):
@@ -225,18 +251,35 @@ class IgnnClassifier(_Estimator):
     Parameters that are None have the engine's defaults (:func:`ignn.settings`).
 
     Args:
-        kind: "ignn", or a baseline such as "gcn".
         state: width of the state, or a list for several layers.
         kappa: bound of the contraction, below 1.
+        kind: "ignn", or a baseline such as "gcn".
+        activation: "relu", "leaky-relu", "tanh", "sigmoid", "elu" or "identity".
+        input: which features a node reads: "gathered", those of its neighbours, "own", or "both".
+            Choose "both" where the properties of a node itself say much, as in a table of people or
+            homes: the default, "gathered", blurs them.
+        dropout: share of the states that each training step leaves out.
+        learning_rate: of the optimiser.
+        weight_decay: of the optimiser.
         epochs: number of epochs.
         stop_after: epochs without an improvement of the validation score before training stops.
+        monitor: the score of the validation part that chooses the best epoch, such as "loss".
+        tolerance: residual at which a solve stops, relative to the largest entry of the state.
         random_state: the seed.
         preset: built-in settings to start from.
         split: name of the graph's split.
-        validation_fraction: share of the items given to ``fit(items)`` that choose the best epoch.
+        validation_fraction: share of the items given to ``fit(items)`` that choose the best epoch;
+            ``fit(graph)`` takes the validation part of the split instead.
         settings: any other settings, by key.
         memory: refuse to train if that takes more, such as "2GiB".
         verbose: 1 for a progress bar.
+
+    Attributes:
+        classes_: the classes, one for each column of ``predict_proba``.
+        model_: the trained :class:`Model`.
+        history_: one record per epoch, as in ``metrics.jsonl``.
+        best_epoch_: the epoch of the model; None without a validation part.
+        certificate_: how the last equilibrium was solved: :class:`SolveInfo`.
 
     >>> import numpy as np, ignn
     >>> pairs = [(a, b) for first in (0, 8) for a in range(first, first + 8) for b in range(first, a)]
@@ -272,20 +315,42 @@ class IgnnClassifier(_Estimator):
         return found
 
     def decision_function(self, X: Graph | Items) -> Floats:
-        """Scores before softmax or sigmoid."""
+        """Scores before softmax or sigmoid; of two classes, by how much the second is ahead."""
         graph, rows = self._rows(X)
         found: Floats = self.model_.predict(graph).logits[rows]
+        if len(self.classes_) == 2 and not self.model_.is_multi_label:
+            found = found[:, 1] - found[:, 0]
         return found
 
     def score(self, X: Graph | Items, y: ArrayLike | None = None) -> float:
-        """Accuracy: of the test part of the split if `X` is a graph that has one, else of `X`."""
-        truth, found = self._scored(X, y)
-        if truth.ndim == 2:
-            return float(np.mean(np.all(found == truth, axis=1)))
-        known = np.array([text not in ("", "-1", "None", "nan") for text in _texts(truth).tolist()])
+        """Accuracy: of the test part of the split if `X` is a graph that has one, else of `X`.
+
+        Items without a label do not count, nor do labels of classes that the model does not know,
+        with a note.
+        """
+        items, given = self._scored(X, y)
+        predictions, classes = self.model_.predict(items.graph), self.model_.classes
+        if self.model_.is_multi_label:
+            truth = _sets_of(items, classes) if given is None else label_sets(given)
+            found, known = predictions.labels[items.indices], (truth >= 0).all(axis=1)
+            if truth.shape != found.shape:
+                expected = f"one column for each of {len(classes)} classes"
+                raise ValueError(f"y: expected {expected}, found an array of {truth.shape}")
+            right = (found == truth).all(axis=1)
+        else:
+            if given is None:
+                names = items.graph.classes
+                truth = np.append(class_codes(names.astype(str), classes), -1)[_stored(items)]
+            else:
+                names, truth = given, class_codes(given, classes)
+            unknown = truth == UNKNOWN
+            if unknown.any():
+                new = given[unknown] if given is not None else names[_stored(items)[unknown]]
+                note_unknown(int(unknown.sum()), np.unique(new.astype(str)).tolist())
+            right, known = predictions._native.positions()[items.indices] == truth, truth >= 0
         if not known.any():
-            raise ValueError("score: no item has a label")
-        return float(np.mean(_texts(found)[known] == _texts(truth)[known]))
+            raise ValueError("score: no item has a label of a class that the model knows")
+        return float(np.mean(right[known]))
 
     def __sklearn_tags__(self) -> Any:
         from sklearn.utils import ClassifierTags, InputTags, Tags, TargetTags
@@ -301,8 +366,8 @@ class IgnnClassifier(_Estimator):
 class IgnnRegressor(_Estimator):
     """A regressor of the numbers of nodes, or of the graphs of a collection.
 
-    It takes the parameters of :class:`IgnnClassifier`. A graph whose classes are all numbers is
-    read as one with numbers.
+    It has the parameters and attributes of :class:`IgnnClassifier`, but ``classes_``. A graph whose
+    classes are all numbers is read as one with numbers.
 
     >>> import numpy as np, ignn
     >>> path = np.stack([np.arange(29), np.arange(1, 30)])
@@ -318,18 +383,23 @@ class IgnnRegressor(_Estimator):
     _task = "regression"
 
     def predict_error(self, X: Graph | Items) -> Array:
-        """How far each prediction can be from that of the exact equilibrium; NaN if not certified."""
+        """How far each prediction can be from that of the exact equilibrium; NaN if not certified.
+
+        The bounds of ``ignn predict``: they take about as long as a second prediction.
+        """
         graph, rows = self._rows(X)
-        errors = self.model_.predict(graph).number_errors
+        errors = self.model_.predict(graph, tight=True).number_errors
         assert errors is not None
         found: Array = errors[rows]
         return found
 
     def score(self, X: Graph | Items, y: ArrayLike | None = None) -> float:
         """R^2: of the test part of the split if `X` is a graph that has one, else of `X`."""
-        truth, found = self._scored(X, y)
-        truth = truth.astype(np.float64)
-        known = ~np.isnan(truth)
+        items, given = self._scored(X, y)
+        truth = _numbers(items) if given is None else _numbers_of(given)
+        if truth is None:
+            raise ValueError("y: expected one number for each item, or NaN for none")
+        known, found = ~np.isnan(truth), self.predict(items)
         if known.sum() < 2:
             raise ValueError("score: expected at least two items with a number")
         truth, found = truth[known], found[known]
@@ -351,28 +421,52 @@ class IgnnRegressor(_Estimator):
         )
 
 
-def _texts(values: Array) -> Array:
-    return values.astype(str)
-
-
-def _truth(items: Items) -> Array:
-    """The labels of items, as the user gave them; sets as columns of 0 and 1."""
-    known, classes = items.graph.y, items.graph.classes
+def _stored(items: Items) -> Array:
+    """The labels of items as `Graph.y` has them."""
+    known = items.graph.y
     if known is None:
         raise ValueError(f"{items.graph.path}: the dataset has no labels")
     own: Array = known[items.indices]
-    if own.ndim == 2 or own.dtype.kind == "f":
-        return own
-    if classes.dtype.kind == "i":
-        return np.where(own >= 0, classes[own], -1)
-    return np.where(own >= 0, classes[own], "")
+    return own
 
 
-def _require_items(X: object) -> None:
+def _sets_of(items: Items, classes: Array) -> Array:
+    """The sets of items, one column for each of these classes; -1 without labels."""
+    own, at = _stored(items), class_codes(items.graph.classes.astype(str), classes)
+    if own.ndim != 2:
+        raise ValueError(f"{items.graph.path}: expected sets of classes, found one class per item")
+    sets = np.zeros((len(own), len(classes)), dtype=np.int8)
+    sets[:, at[at >= 0]] = own[:, at >= 0]
+    sets[(own < 0).any(axis=1)] = -1
+    return sets
+
+
+def _numbers(items: Items) -> Floats64:
+    """The numbers of items, or their classes as numbers; NaN without one."""
+    own = _stored(items)
+    numbers = own if own.dtype.kind == "f" else _numbers_of(items.graph.classes)
+    if numbers is None or own.ndim != 1:
+        raise ValueError(f"{items.graph.path}: expected numbers, or classes that are numbers")
+    if own.dtype.kind == "f":
+        return np.asarray(own, dtype=np.float64)
+    return np.append(numbers, np.nan)[own]
+
+
+def _numbers_of(values: Array) -> Floats64 | None:
+    """One number per item, NaN for none; None if there are others than numbers."""
+    try:
+        numbers = values.astype(np.float64)
+    except (TypeError, ValueError):
+        return None
+    return numbers if numbers.ndim == 1 else None
+
+
+def _require_items(X: object) -> Items:
     if not isinstance(X, Items):
         raise TypeError(
             f"expected an ignn.Graph, or some of its items (graph.items[...]), found {type(X)}"
         )
+    return X
 
 
 def _not_fitted(name: str) -> Exception:

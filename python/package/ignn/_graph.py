@@ -24,11 +24,16 @@ SelfLoops: TypeAlias = Literal["drop", "keep"]
 Numbers: TypeAlias = Literal["standardised", "plain"]
 Missing: TypeAlias = Literal["mean", "refuse"]
 PathLike: TypeAlias = "str | os.PathLike[str]"
+#: Whose encoding of tables is used: a graph, a model, an estimator, a run, or the path of one.
+Encoder: TypeAlias = Any
 
 
 @dataclass(frozen=True)
 class Relation:
-    """A relation of a graph, as it is stored: ``A[j, i] = values * scale``, rows are incoming edges.
+    """A relation of a graph, as it is stored: rows are the nodes that edges come in at.
+
+    With normalise "renorm", the entry of an edge from i to j is ``scale[j] * value * scale[i]``, with
+    "row" it is ``value * scale[i]``, and without a scale it is the value.
 
     All arrays are read-only views of the mapped file.
     """
@@ -88,6 +93,9 @@ class Graph:
     """
 
     def __init__(self, native: _ignn.Graph) -> None:
+        if not isinstance(native, _ignn.Graph):
+            makers = "Graph.from_edges, Graph.from_tables, ignn.ingest or ignn.open"
+            raise TypeError(f"a graph is made by {makers}, found {type(native)}")
         self._native = native
         self._layers: dict[str, _ignn.Layer] = {}
 
@@ -131,6 +139,8 @@ class Graph:
                 splits, which are named "0", "1", ...
             split: the part of each node by name, instead of `train`, `val` and `test`.
             weights: one weight per edge.
+            source, target, weight: columns of a table of edges [default: usual names, such as
+                "source", "src" or "from", or else the first two, with a note].
             nodes: number of nodes [default: as many as `x`, `y` or the edges have].
             ids: names of the nodes, in the order of `x` and `y`; edges are in these names.
             classes: names of the classes, in their order.
@@ -140,7 +150,9 @@ class Graph:
             normalise: "renorm" for D^-1/2 (A + I) D^-1/2, "row" for D^-1 A, or "none".
             duplicates: of an edge given several times, keep the largest weight, the sum or the
                 first, or refuse it.
+            self_loops: "drop" or "keep" edges from a node to itself.
             out: the dataset directory to create [default: a temporary one that goes with the graph].
+            force: replace an existing dataset.
             memory: bytes, or text such as "2GiB" [default: half of the machine's].
 
         >>> import numpy as np, ignn
@@ -192,7 +204,8 @@ class Graph:
     ) -> Graph:
         """A graph with several relations among the same nodes.
 
-        Each relation has edges as in :meth:`from_edges`.
+        Each relation has edges as in :meth:`from_edges`, which explains the other arguments.
+        `weights` are those of some relations, by name.
 
         >>> import ignn
         >>> graph = ignn.Graph.from_relations({"cites": [[0, 1], [1, 2]], "likes": [[0], [2]]})
@@ -249,7 +262,7 @@ class Graph:
         numbers: Numbers | None = None,
         words: str | None = None,
         missing: Missing | None = None,
-        encode_as: PathLike | Graph | None = None,
+        encode_as: Encoder = None,
         directed: bool = False,
         normalise: Normalise = "renorm",
         seed: int = 0,
@@ -269,6 +282,18 @@ class Graph:
             regress: the column of numbers to predict.
             split_column: the column of parts, such as train, val and test.
             draw: random splits instead, such as "train=0.6,val=0.2,test=0.2".
+            id_column: the column of ids [default: "node", "id" or "node_id", or else the first one,
+                with a note].
+            source, target, weight: columns of the edges, as in :meth:`from_edges`.
+            categories: columns of codes, whose numbers are read as words. Categorical columns always
+                are.
+            numbers: "standardised" (default) or "plain".
+            words: "auto" (default), "one-hot", "hashed" or "hashed:64".
+            missing: "mean" (default) or "refuse".
+            encode_as: encode the table as this graph, model, estimator or run does, or one at this
+                path, instead of `features` and the other options of columns.
+            seed: of `draw`.
+            directed, normalise, out, force, memory: as in :meth:`from_edges`.
 
         >>> import ignn
         >>> people = {"id": ["ann", "bob", "eve"], "age": [31, None, 40], "city": ["Ulm", "Rom", "Ulm"],
@@ -302,20 +327,25 @@ class Graph:
             "force": force,
             "memory": memory,
         }
+        nodes = _arrays.with_ids(nodes)
         with tempfile.TemporaryDirectory() as folder:
             files = {name: os.path.join(folder, f"{name}.csv") for name in ("edges", "nodes")}
-            _arrays.write_table("edges", edges, files["edges"])
-            _arrays.write_table("nodes", nodes, files["nodes"], has_ids=True)
+            columns = _arrays.write_table("edges", edges, files["edges"])
+            if source is None or target is None:
+                _arrays.edge_columns(columns, options["source"], options["target"], options["weight"])
+            columns = _arrays.write_table("nodes", nodes, files["nodes"])
+            ids = _arrays.id_column(columns) if id_column is None else str(id_column)
+            if encode_as is None:
+                used = {ids, options["label"], _name(regress), *_listed(split_column)}
+                found = _feature_columns(columns, features, used)
+                options["categories"] += _arrays.words_of("nodes", nodes, found)
 
             def shown(text: str) -> str:
                 return _arrays.name_tables(text, files)
 
             given = (ingest.__kwdefaults__ or {}) | options | {"nodes": files["nodes"]}
-            try:
-                with Listener("ingest", quiet=True, shown=shown) as listener:
-                    return _ingest(files["edges"], given, listener)
-            except (ValueError, OSError) as error:
-                raise type(error)(shown(str(error))) from None
+            with Listener("ingest", quiet=True, shown=shown) as listener:
+                return _ingest(files["edges"], given, listener)
 
     @classmethod
     def _build(
@@ -446,7 +476,7 @@ class Graph:
         return Items(self)
 
     @cached_property
-    def _labels(self) -> tuple[list[str], Array, Array | None] | None:
+    def _labels(self) -> tuple[list[str], Array, tuple[Array, Array] | None] | None:
         if self.is_collection:
             collection = self._native.collection()
             return None if collection is None else (collection[2], collection[3], None)
@@ -466,17 +496,19 @@ class Graph:
 
     @property
     def y(self) -> Array | None:
-        """The class of each item by its position, -1 for none; one column of 0 and 1 per class for
-        sets; or the number of each."""
+        """The class of each item by its position, -1 for no label; one column of 0 and 1 per class
+        for sets, -1 in all of them for no label; or the number of each, NaN for none."""
         if self._labels is None:
             return None
-        classes, of, offsets = self._labels
-        if offsets is None:
+        classes, of, kept = self._labels
+        if kept is None:
             return of
+        offsets, labelled = kept
         sets = np.zeros((len(offsets) - 1, len(classes)), dtype=np.int8)
         ends = offsets.astype(np.int64)
         rows = np.repeat(np.arange(len(offsets) - 1), ends[1:] - ends[:-1])
         sets[rows, of] = 1
+        sets[labelled == 0] = -1
         return sets
 
     @property
@@ -692,6 +724,11 @@ def paths(value: PathLike | Sequence[PathLike]) -> list[str]:
     """One path or several as texts."""
     if isinstance(value, (str, os.PathLike)):
         return [os.fspath(value)]
+    if _arrays.column_names(value) is not None or isinstance(value, np.ndarray):
+        raise TypeError(
+            f"expected paths of files, found {type(value)}: Graph.from_tables and Graph.from_edges "
+            "take tables"
+        )
     return [os.fspath(path) for path in value]
 
 
@@ -701,6 +738,16 @@ def _optional(path: Any) -> str | None:
 
 def _listed(names: str | Sequence[str]) -> list[str]:
     return [names] if isinstance(names, str) else [str(name) for name in names]
+
+
+def _feature_columns(
+    columns: Sequence[str], features: str | Sequence[str] | None, used: set[str | None]
+) -> list[str]:
+    """The columns of a table that become features."""
+    names = [] if features is None else _listed(features)
+    if names == ["all"]:
+        return [name for name in columns if name not in used]
+    return [name for name in columns if name in names]
 
 
 def _name(column: object) -> str | None:
@@ -769,7 +816,7 @@ def ingest(
     numbers: Numbers | None = None,
     words: str | None = None,
     missing: Missing | None = None,
-    encode_as: PathLike | Graph | None = None,
+    encode_as: Encoder = None,
     communities: PathLike | None = None,
     communities_top: int | None = None,
     communities_larger_than: int | None = None,
@@ -804,13 +851,29 @@ def ingest(
         out: the dataset directory to create [default, for edges: a temporary one].
         nodes: the number of nodes, or a table with one row per node (CSV, TSV or Parquet).
         features: a file; or, of the table of nodes, names of columns or "all".
+        missing_features: whether nodes without a row in the file are an "error" or have "zero".
+        labels: a file of labels; with `label`, its column.
         label, regress, split_column, id_column: columns of the table: classes, numbers to predict,
             parts of splits, ids.
         numbers, words, missing, categories: how columns become features: "standardised" (default) or
             "plain"; "auto" (default), "one-hot", "hashed" or "hashed:64"; "mean" (default) or
             "refuse"; columns of codes.
-        encode_as: encode the table as this dataset, run or model does, instead.
+        encode_as: encode the table as this graph, model, estimator or run does, or one at this path,
+            instead.
+        communities, communities_top, communities_larger_than: a file of communities as labels, and
+            which of them count: the largest ones, or those with more members.
+        splits: files of splits.
         draw: random splits by fractions, such as "train=0.06,test=0.10".
+        source, target, weight, unweighted, header, ids: how edge files are read: names or positions
+            of columns, whether the first line names them, and whether ids are integers or texts.
+        nodes_file: a file that lists the nodes.
+        data: the directory of the files that a specification names (`relations`).
+        degree_features: the degree of each node as a feature (`tu`).
+        directed, normalise, duplicates, self_loops: as in :meth:`Graph.from_edges`.
+        seed: of `draw`.
+        force: replace an existing dataset.
+        memory: bytes, or text such as "2GiB" [default: half of the machine's].
+        quiet: no progress.
 
     >>> import tempfile, pathlib, ignn
     >>> folder = pathlib.Path(tempfile.mkdtemp())
@@ -829,14 +892,31 @@ def _ingest(
     files: PathLike | Sequence[PathLike], given: Mapping[str, Any], listener: Listener
 ) -> Graph:
     """The job of :func:`ingest`, with its options by name."""
+    encode_as = given["encode_as"]
+    # The model of an estimator or a run.
+    encode_as = getattr(encode_as, "model_", None) or getattr(encode_as, "model", encode_as)
+    if isinstance(encode_as, Graph):
+        return _ingest_as(files, given, listener, os.fspath(encode_as.path))
+    if not hasattr(encode_as, "save"):
+        return _ingest_as(files, given, listener, _optional(encode_as))
+    with tempfile.TemporaryDirectory() as folder:
+        encoded = os.path.join(folder, "encode_as")
+        encode_as.save(encoded)
+        return _ingest_as(files, given, listener, encoded)
+
+
+def _ingest_as(
+    files: PathLike | Sequence[PathLike],
+    given: Mapping[str, Any],
+    listener: Listener,
+    encoded: str | None,
+) -> Graph:
     kind, nodes, features = given["kind"], given["nodes"], given["features"]
     target_path, limit = _optional(given["out"]), _arrays.memory_bytes(given["memory"])
-    encode_as = given["encode_as"]
-    encoded = _optional(encode_as.path if isinstance(encode_as, Graph) else encode_as)
     relation = {name: given[name] for name in _MATRIX}
     common: dict[str, Any] = {"memory_limit": limit, "seed": given["seed"], "listener": listener}
     if kind == "edges":
-        table = None if nodes is None or isinstance(nodes, int) else os.fspath(nodes)
+        table = None if nodes is None or isinstance(nodes, int) else paths(nodes)[0]
         columns: list[str] | None = None
         if table is not None and features is not None:
             columns = [features] if isinstance(features, str) else list(_names(features))

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import atexit
 import logging
+import re
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 from . import _ignn
+from ._ignn import NotConverged
 
 logger = logging.getLogger("ignn")
 
@@ -21,6 +24,53 @@ atexit.register(_ignn.wait)
 
 #: Seconds between plain lines of progress.
 _PAUSE = 1.0
+
+
+#: Arguments of the package for options of the command line that have another form.
+_ARGUMENTS = {
+    "force": "force=True",
+    "header": "header=True",
+    "no-header": "header=False",
+    "split": "draw",
+    "unweighted": "unweighted=True",
+}
+
+
+def in_python(text: str) -> str:
+    """A message of the command line with the arguments of the package.
+
+    >>> in_python("--set model.state=0: wrong: pass --force, or raise --memory")
+    'model.state=0: wrong: pass force=True, or raise memory'
+    >>> in_python("ingest with --features FILE: see `ignn ingest --help`")
+    'ingest with features=FILE: see `ignn ingest --help`'
+    """
+
+    def argument(found: re.Match[str]) -> str:
+        name, is_value_next = found[1], found[2]
+        return _ARGUMENTS.get(name, name.replace("-", "_")) + ("=" if is_value_next else "")
+
+    # A word in capitals stands for a value. Between backquotes are commands for a shell.
+    option = r"(?<![\w-])--([a-z][a-z-]*[a-z])( (?=[A-Z]{3,}\b))?"
+    pieces = text.split("`")
+    pieces[::2] = [re.sub(option, argument, own.replace("--set ", "")) for own in pieces[::2]]
+    return "`".join(pieces)
+
+
+@contextmanager
+def errors_in_python(shown: Callable[[str], str] = str) -> Iterator[None]:
+    """Errors of the engine within, in the words of the package."""
+    try:
+        yield
+    except (ValueError, OSError, MemoryError, NotConverged) as error:
+        text = shown(in_python(str(error)))
+        if text == str(error):
+            raise
+        raise type(error)(text) from None
+
+
+def plural(count: int, one: str, many: str) -> str:
+    """A number of things."""
+    return f"{count:,} {one if count == 1 else many}"
 
 
 class Listener:
@@ -40,8 +90,9 @@ class Listener:
         shown: Callable[[str], str] = str,
     ) -> None:
         self._what, self._total, self._callback, self._quiet = what, total, callback, quiet
-        # What is shown of a note.
+        # What is shown of a note or an error.
         self._shown_text = shown
+        self._errors = errors_in_python(shown)
         self._bar: Any = None
         self._shown = time.monotonic()
 
@@ -54,7 +105,7 @@ class Listener:
         if what == "epoch":
             return self._epoch(value)
         if what == "note":
-            logger.warning("%s", self._shown_text(value))
+            logger.warning("%s", self._shown_text(in_python(value)))
         elif what == "phase":
             logger.info("%s: %s", self._what, value[0])
             self._restart(value[0], value[1])
@@ -95,10 +146,12 @@ class Listener:
             self._bar.close()
 
     def __enter__(self) -> Listener:
+        self._errors.__enter__()
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, *error: Any) -> bool | None:
         self.close()
+        return self._errors.__exit__(*error)
 
 
 def _bar(what: str, total: int | None) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ import numpy.typing as npt
 from . import _arrays, _ignn, _page
 from ._arrays import Array, Floats
 from ._graph import Graph, PathLike, native
+from ._listener import errors_in_python, logger, plural
 
 
 @dataclass(frozen=True)
@@ -80,7 +81,8 @@ class SolveInfo:
 class Predictions:
     """What a model says about every node of a graph, or every graph of a collection.
 
-    As an array (``numpy.asarray``) it is that of the predicted labels.
+    As an array (``numpy.asarray``), as an iterable and as a column of pandas it is that of the
+    predicted labels; polars takes ``labels``.
     """
 
     def __init__(self, native: _ignn.Predictions, model: Model) -> None:
@@ -138,9 +140,15 @@ class Predictions:
         return self._native.is_certified
 
     def scores(self) -> dict[str, dict[str, Any]]:
-        """Scores against the labels of the graph, by part of the model's split."""
-        parts = self._native.evaluate()["parts"]
-        return {part.pop("part"): part for part in parts}
+        """Scores against the labels of the graph, by part of the model's split.
+
+        Labels of classes that the model does not know are not scored, with a note.
+        """
+        with errors_in_python():
+            found = self._native.evaluate()
+        if found["left_out"]:
+            note_unknown(found["left_out"], found["unknown_classes"])
+        return {part.pop("part"): part for part in found["parts"]}
 
     def __len__(self) -> int:
         return len(self.logits)
@@ -150,6 +158,9 @@ class Predictions:
 
     def __getitem__(self, key: Any) -> Any:
         return self.labels[key]
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.labels)
 
     def __copy__(self) -> Predictions:
         return self
@@ -216,15 +227,35 @@ class Model:
         """How the last equilibrium of this model was solved: sweeps, residual, certified error."""
         return self._certificate
 
-    def predict(self, graph: Graph) -> Predictions:
-        """Predicts all nodes of a graph, or all graphs of a collection."""
-        predictions = Predictions(self._native.predict(native(graph)), self)
+    def predict(
+        self,
+        graph: Graph,
+        *,
+        tolerance: float | None = None,
+        max_sweeps: int | None = None,
+        tight: bool = False,
+    ) -> Predictions:
+        """Predicts all nodes of a graph, or all graphs of a collection.
+
+        Args:
+            tolerance: of the solve [default: the model's `solver.tolerance`].
+            max_sweeps: of the solve [default: the model's `solver.max_sweeps`].
+            tight: tighten the certified error, as ``ignn predict`` does, for about the cost of a
+                second solve.
+        """
+        most = _arrays.sweeps(max_sweeps)
+        with errors_in_python():
+            found = self._native.predict(
+                native(graph), tolerance=tolerance, max_sweeps=most, tight=tight
+            )
+        predictions = Predictions(found, self)
         self._certificate = predictions.certificate
         return predictions
 
     def embed(self, graph: Graph) -> Floats:
         """The states that the readout sees: one row per node, or per graph of a collection."""
-        states, solve = self._native.embed(native(graph))
+        with errors_in_python():
+            states, solve = self._native.embed(native(graph))
         self._certificate = None if solve is None else SolveInfo.of(solve)
         return states
 
@@ -279,11 +310,41 @@ def load(path: PathLike) -> Model:
     return Model(_ignn.Model.load(os.fspath(path)))
 
 
-def predict(model: Model | PathLike, graph: Graph) -> Predictions:
-    """Predicts all nodes of a graph, or all graphs of a collection, with a model or a run."""
-    return (model if isinstance(model, Model) else load(model)).predict(graph)
+def _model_of(value: Any) -> Model:
+    """A model, that of a run or an estimator, or that of a path."""
+    if isinstance(value, Graph):
+        raise TypeError("expected a model first, then a graph, found a graph first")
+    found = getattr(value, "model_", None) or getattr(value, "model", value)
+    return found if isinstance(found, Model) else load(found)
 
 
-def embed(model: Model | PathLike, graph: Graph) -> Floats:
-    """The states of a graph that a model, or that of a run, reads out."""
-    return (model if isinstance(model, Model) else load(model)).embed(graph)
+def predict(
+    model: Any,
+    graph: Graph,
+    *,
+    tolerance: float | None = None,
+    max_sweeps: int | None = None,
+    tight: bool = False,
+) -> Predictions:
+    """Predicts all nodes of a graph, or all graphs of a collection.
+
+    Args:
+        model: a model, a fitted estimator, a run, or the path of a model or a run.
+        tolerance, max_sweeps, tight: as :meth:`Model.predict` has them.
+    """
+    own = _model_of(model)
+    return own.predict(graph, tolerance=tolerance, max_sweeps=max_sweeps, tight=tight)
+
+
+def embed(model: Any, graph: Graph) -> Floats:
+    """The states of a graph that a model reads out; models are given as to :func:`predict`."""
+    return _model_of(model).embed(graph)
+
+
+def note_unknown(count: int, classes: Sequence[str]) -> None:
+    """A note about labels that cannot be scored."""
+    few = ", ".join(repr(str(name)) for name in classes[:3]) + (", ..." if len(classes) > 3 else "")
+    logger.warning(
+        "%s of %s that the model does not know (%s): not scored",
+        *(plural(count, "label", "labels"), plural(len(classes), "class", "classes"), few),
+    )

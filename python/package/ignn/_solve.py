@@ -7,7 +7,7 @@ from typing import Any, Literal, TypeAlias, overload
 
 import numpy as np
 
-from ._arrays import ArrayLike, Floats, as_array
+from ._arrays import ArrayLike, Floats, as_array, sweeps
 from ._graph import Graph, native
 from ._ignn import Layer, NotConverged
 from ._listener import logger
@@ -22,6 +22,8 @@ def _matrix(value: ArrayLike) -> Floats:
     array = as_array(value)
     if array.ndim != 2:
         raise ValueError(f"expected a matrix, found an array of shape {array.shape}")
+    if array.dtype.kind not in "fiub":
+        raise ValueError(f"expected a matrix of real numbers, found {array.dtype}")
     return np.asarray(array, dtype=np.float32)
 
 
@@ -42,9 +44,15 @@ def _layer(graph: Graph, phi: str, on_failure: str) -> Layer:
 def _check(what: str, info: SolveInfo, on_failure: OnFailure) -> None:
     if info.converged or on_failure == "ignore":
         return
+    if info.stopped == "max_sweeps":
+        hint = "raise max_sweeps, or make W smaller"
+    elif info.contraction is None:
+        hint = "make W smaller: no contraction is certified, so there may be no equilibrium"
+    else:
+        hint = "raise tolerance: 32-bit floats do not reach it"
     text = (
         f"the {what} solve did not converge (residual {info.residual:.1e} after sweep "
-        f"{info.sweeps}): raise max_sweeps, or make W smaller"
+        f"{info.sweeps}, expected at most {info.tolerance:.1e}): {hint}"
     )
     if on_failure == "raise":
         raise NotConverged(text)
@@ -101,9 +109,16 @@ def solve(
     Args:
         w: W, or one for each relation.
         b: B, one row per node.
-        tolerance: what a sweep may still change, relative to the largest entry of X.
+        phi: the activation.
+        tolerance: what a sweep may still change, relative to the largest entry of X; 32-bit floats
+            allow about 1e-7.
+        max_sweeps: the largest number of sweeps over the graph.
+        method: "plain" sweeps, "active" ones that skip rows at rest, "anderson" mixing, "ordered"
+            rows for graphs with few cycles, or "auto" for a choice by the graph.
         tight: tighten the certified error, for about the cost of a second solve.
-        on_failure: what to do where the tolerance is not reached.
+        on_failure: what to do where the tolerance is not reached: "raise" an error, or return the
+            best state found, which may be zero where the solve diverged, with a note ("warn") or
+            without one ("ignore").
         return_info: return X and how it was solved, with the certified error.
 
     >>> import numpy as np, ignn
@@ -117,7 +132,12 @@ def solve(
     """
     layer = _layer(graph, phi, on_failure)
     x, solved = layer.solve(
-        _weights(w), _matrix(b), tolerance=tolerance, max_sweeps=max_sweeps, method=method, tight=tight
+        _weights(w),
+        _matrix(b),
+        tolerance=tolerance,
+        max_sweeps=sweeps(max_sweeps),
+        method=method,
+        tight=tight,
     )
     info = SolveInfo.of(solved)
     _check("forward", info, on_failure)
@@ -139,8 +159,10 @@ def solve_adjoint(
     """Solves ``G = phi'(X) * (sum_r A_r G W_r + R)``, for those who bring their own autograd.
 
     Args:
+        w: W, or one for each relation.
         x: the equilibrium X.
         r: R, the gradient of the loss with respect to X.
+        phi, tolerance, max_sweeps, method, on_failure: as :func:`solve` has them.
 
     Returns:
         G, which is the gradient with respect to B; the gradients with respect to each W_r; and how
@@ -152,7 +174,7 @@ def solve_adjoint(
         _matrix(x),
         _matrix(r),
         tolerance=tolerance,
-        max_sweeps=max_sweeps,
+        max_sweeps=sweeps(max_sweeps),
         method=method,
     )
     info = SolveInfo.of(solved)

@@ -11,7 +11,7 @@ import numpy as np
 
 from . import _arrays, _ignn, _page
 from ._graph import Graph, PathLike, native, paths
-from ._listener import Callback, Listener, logger
+from ._listener import Callback, Listener, errors_in_python, logger
 from ._model import Model
 
 
@@ -40,17 +40,24 @@ def settings(
     preset: str | None = None,
     config: PathLike | None = None,
 ) -> dict[str, dict[str, Any]]:
-    """The resolved settings by section and key: defaults, preset, TOML file, then `values`.
+    """The resolved settings by section and key: defaults, `preset`, TOML file `config`, then `values`.
 
     >>> import ignn
     >>> ignn.settings({"model.state": 64})["model"]["state"]
     [64]
     >>> ignn.settings({"model.stat": 64})
     Traceback (most recent call last):
-    ValueError: --set model.stat=64: key "model.stat" is not known (did you mean model.state?)
+    ValueError: model.stat=64: key "model.stat" is not known (did you mean model.state?)
     """
+    return _checked(_sets(values), preset, config)
+
+
+def _checked(
+    sets: Sequence[str], preset: str | None, config: PathLike | None
+) -> dict[str, dict[str, Any]]:
     file = None if config is None else os.fspath(config)
-    return _ignn.check_settings(_sets(values), preset=preset, config=file)
+    with errors_in_python():
+        return _ignn.check_settings(list(sets), preset=preset, config=file)
 
 
 class Run:
@@ -143,6 +150,7 @@ def train(
         config: a TOML file of settings.
         out: the run directory to create.
         init: start from the parameters of this model file or run.
+        seed: the setting `train.seed`.
         force: replace an existing run.
         memory: refuse to train if that takes more, such as "2GiB" [default: half of the machine's].
         callback: called with the record of each epoch; training stops if it returns True.
@@ -184,8 +192,7 @@ def _train(
     quiet: bool = True,
     parts: tuple[Any, Any, Any] | None = None,
 ) -> Run:
-    own, file = native(graph), None if config is None else os.fspath(config)
-    resolved = _ignn.check_settings(list(sets), preset=preset, config=file)
+    own, resolved = native(graph), _checked(sets, preset, config)
     if out is not None and graph.is_temporary:
         logger.warning(
             "%s: the dataset goes with this process, and the run cannot be resumed after it: make "
@@ -198,7 +205,7 @@ def _train(
             own,
             list(sets),
             preset=preset,
-            config=file,
+            config=None if config is None else os.fspath(config),
             out=None if out is None else os.fspath(out),
             force=force,
             init=None if init is None else os.fspath(init),
@@ -224,6 +231,7 @@ def resume(
         directory: the run directory.
         graph: the dataset, if it has moved.
         epochs: another total number of epochs.
+        memory, callback, quiet: as :func:`train` has them.
     """
     with Listener("epoch", epochs, callback, quiet=quiet) as listener:
         made = _ignn.resume(
@@ -244,7 +252,15 @@ def report(
     classes: bool = True,
     force: bool = False,
 ) -> Path:
-    """Writes run directories, or cross-validations, as one HTML page, and returns its path."""
+    """Writes run directories, or cross-validations, as one HTML page, and returns its path.
+
+    Args:
+        runs: one directory or several.
+        out: the file to write.
+        title: the heading of the page.
+        classes: whether it has tables of classes.
+        force: replace an existing file.
+    """
     if not paths(runs):
         raise ValueError("runs: expected at least one directory")
     with Listener("report", quiet=True) as listener:

@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 import torch
 from torch import nn
 
-from ._graph import Graph
+from ._graph import Graph, native
 from ._model import SolveInfo
 from ._solve import OnFailure, Phi, radii, solve, solve_adjoint
 
@@ -69,6 +69,10 @@ class ImplicitLayer(nn.Module):
         width: columns of the state.
         phi: the activation.
         kappa: :meth:`project_` keeps the contraction of the equation below this.
+        tolerance, max_sweeps: of both solves.
+        on_failure: what to do where a solve does not reach the tolerance, such as without
+            :meth:`project_`: "raise" an error, or go on with the best state found, which may be zero
+            where the solve diverged, with a note ("warn") or without one ("ignore").
     """
 
     def __init__(
@@ -80,9 +84,14 @@ class ImplicitLayer(nn.Module):
         kappa: float = 0.95,
         tolerance: float = 1e-6,
         max_sweeps: int = 300,
-        on_failure: OnFailure = "warn",
+        on_failure: OnFailure = "raise",
     ) -> None:
         super().__init__()
+        native(graph)
+        if not (isinstance(width, int) and width > 0):
+            raise ValueError(f"width: expected the number of columns, found {width!r}")
+        if not 0 < kappa < 1:
+            raise ValueError(f"kappa: expected a number between 0 and 1, found {kappa!r}")
         self.graph, self.kappa = graph, kappa
         self.phi: Phi = phi
         self.tolerance, self.max_sweeps = tolerance, max_sweeps
