@@ -539,6 +539,8 @@ def rows_of_labels(y: ArrayLike) -> Array:
     """Labels as an array with one entry, or one row of 0 and 1, per item."""
     names = _label_columns(y)
     array = as_array(y) if names is None else _table(y, names)
+    if array.ndim == 0:
+        raise ValueError(f"y: expected one label per item, found {y!r}")
     return array.reshape(-1) if array.ndim == 2 and array.shape[1] == 1 else array
 
 
