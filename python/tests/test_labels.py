@@ -50,6 +50,11 @@ def test_items_without_a_label_do_not_count(data: dict[str, Any]) -> None:
         fitted.score(graph.items[20:])
     with pytest.raises(ValueError, match="y: expected one label for each of 24 items, found 3"):
         fitted.score(graph.items, [0, 1, 2])
+    with pytest.raises(ValueError, match="y: expected one label per item, found 3"):
+        fitted.score(graph.items, 3)
+    numbers = ignn.Graph.from_edges(**data | {"y": y + 0.5})
+    with pytest.raises(ValueError, match="expected one class per item"):
+        fitted.score(numbers)
 
 
 def test_sets_without_a_label_do_not_count(data: dict[str, Any]) -> None:

@@ -38,7 +38,8 @@ def _of_objects(array: Array) -> Array:
         return array
     listed = array.ravel().tolist()
     # The first one that is no number ends this early.
-    if not all(isinstance(value, (Real, Decimal, np.bool_)) or _is_missing(value) for value in listed):
+    numbers = (Real, Decimal, np.bool_)
+    if not all(isinstance(value, numbers) or _is_missing(value) for value in listed):
         return array
     known = [value for value in listed if not _is_missing(value)]
     if _are_truths(known):
@@ -173,7 +174,9 @@ def write_table(what: str, table: ArrayLike, path: str) -> list[str]:
 #: Types of columns, by how their names begin in lower case.
 _CATEGORIES = "category|categorical|enum|dictionary"
 _DURATIONS = r"timedelta|duration|period|time(32|64)?\b"
-_NESTED = r"list|tuple|large_list|fixed_size|array|struct|dict\b|map|set\b|bytes|binary|complex|Object"
+_NESTED = (
+    r"list|tuple|large_list|fixed_size|array|struct|dict\b|map|set\b|bytes|binary|complex|Object"
+)
 #: What to do about columns that are no features.
 _INSTEAD = {
     _DURATIONS: "durations and times: write a number that means something, such as hours",
@@ -260,7 +263,9 @@ _SHOWN = 5
 
 
 def _pick(names: list[str], asked: str | None, known: Sequence[str]) -> str | None:
-    return str(asked) if asked is not None else next((it for it in names if it.lower() in known), None)
+    if asked is not None:
+        return str(asked)
+    return next((name for name in names if name.lower() in known), None)
 
 
 def edge_columns(
@@ -319,7 +324,8 @@ class Edges:
         self.pairs: Array | None = None
         if type(edges).__module__.startswith("networkx"):
             if hasattr(edges, "adj"):
-                raise ValueError("edges: found a graph of networkx: pass graph.edges and ids=list(graph)")
+                hint = "pass graph.edges and ids=list(graph)"
+                raise ValueError(f"edges: found a graph of networkx: {hint}")
             # Pairs, also if there are two of them.
             listed = [edge[:2] for edge in edges]
             edges = tuple(as_array([edge[end] for edge in listed]) for end in (0, 1))
@@ -539,6 +545,8 @@ def rows_of_labels(y: ArrayLike) -> Array:
     """Labels as an array with one entry, or one row of 0 and 1, per item."""
     names = _label_columns(y)
     array = as_array(y) if names is None else _table(y, names)
+    if array.ndim == 0:
+        raise ValueError(f"y: expected one label per item, found {y!r}")
     return array.reshape(-1) if array.ndim == 2 and array.shape[1] == 1 else array
 
 

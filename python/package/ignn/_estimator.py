@@ -338,15 +338,12 @@ class IgnnClassifier(_Estimator):
                 raise ValueError(f"y: expected {expected}, found an array of {truth.shape}")
             right = (found == truth).all(axis=1)
         else:
-            if given is None:
-                names = items.graph.classes
-                truth = np.append(class_codes(names.astype(str), classes), -1)[_stored(items)]
-            else:
-                names, truth = given, class_codes(given, classes)
+            labels = _names(items) if given is None else given
+            truth = class_codes(labels, classes)
             unknown = truth == UNKNOWN
             if unknown.any():
-                new = given[unknown] if given is not None else names[_stored(items)[unknown]]
-                note_unknown(int(unknown.sum()), np.unique(new.astype(str)).tolist())
+                new = np.unique(labels[unknown].astype(str))
+                note_unknown(int(unknown.sum()), new.tolist())
             right, known = predictions._native.positions()[items.indices] == truth, truth >= 0
         if not known.any():
             raise ValueError("score: no item has a label of a class that the model knows")
@@ -428,6 +425,14 @@ def _stored(items: Items) -> Array:
         raise ValueError(f"{items.graph.path}: the dataset has no labels")
     own: Array = known[items.indices]
     return own
+
+
+def _names(items: Items) -> Array:
+    """The names of the classes of items; empty for no label."""
+    own = _stored(items)
+    if own.dtype.kind == "f" or own.ndim != 1:
+        raise ValueError(f"{items.graph.path}: expected one class per item")
+    return np.append(items.graph.classes.astype(str), "")[own]
 
 
 def _sets_of(items: Items, classes: Array) -> Array:

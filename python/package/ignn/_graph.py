@@ -274,7 +274,8 @@ class Graph:
 
         Columns of the table of nodes become features: numbers are standardised, words become
         one-hot columns, missing values the mean. The dataset and its models keep the encoding, and
-        `encode_as` applies it to new tables. It is :func:`ignn.ingest` of both tables as files.
+        `encode_as` applies it to new tables. It is :func:`ignn.ingest` of both tables as files. Train
+        on such graphs with ``input="both"``, so that a node reads its own columns too.
 
         Args:
             features: names of columns, or "all" for all that have no other use.

@@ -40,7 +40,7 @@ def settings(
     preset: str | None = None,
     config: PathLike | None = None,
 ) -> dict[str, dict[str, Any]]:
-    """The resolved settings by section and key: defaults, `preset`, TOML file `config`, then `values`.
+    """The resolved settings by section and key: defaults, `preset`, file `config`, then `values`.
 
     >>> import ignn
     >>> ignn.settings({"model.state": 64})["model"]["state"]
