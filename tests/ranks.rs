@@ -454,7 +454,10 @@ fn ranks_that_see_different_directories_are_refused() {
         let resumed = run.on_ranks(ranks).train(&mut (), &AtomicBool::new(false));
         resumed.unwrap_err().to_string()
     });
-    assert!(found.iter().all(|found| found.contains("rank 1 sees another checkpoint")), "{found:?}");
+    assert!(
+        found.iter().all(|found| found.contains("rank 1 sees another checkpoint")),
+        "{found:?}"
+    );
     assert!(fs::read(&model).unwrap() == before);
 
     let folds = directories.map(|directory| directory.with_extension("folds"));
