@@ -263,7 +263,7 @@ impl<'a> AdjacencyRef<'a> {
         })
     }
 
-    pub(super) fn is_selection(&self) -> bool {
+    pub(crate) fn is_selection(&self) -> bool {
         self.chosen.is_some()
     }
 

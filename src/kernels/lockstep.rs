@@ -170,7 +170,7 @@ impl Lockstep {
             let mut at = self.windows[start / WINDOW];
             let (places, lengths) = (&self.places[these.clone()], &self.lengths[these]);
             for (places, lengths) in places.chunks(GROUP).zip(lengths.chunks(GROUP)) {
-                let mut sums = [[0.0; STRIDE]; GROUP];
+                let mut common = [[0.0; STRIDE]; GROUP];
                 let mut done = 0;
                 if let [.., shortest] = lengths
                     && lengths.len() == GROUP
@@ -192,13 +192,13 @@ impl Lockstep {
                         let values = if VALUES { &values[first..][..GROUP] } else { &[0.0; GROUP] };
                         for k in 0..GROUP {
                             let x = &source[entries[k] as usize];
-                            add::<STRIDE, VALUES>(&mut sums[k], x, values[k]);
+                            add::<STRIDE, VALUES>(&mut common[k], x, values[k]);
                         }
                     }
                     at += count;
                 }
                 // A copy, so that the sums above stay in registers.
-                let mut sums = sums;
+                let mut sums = common;
                 let mut active = lengths.len();
                 while done < lengths[0] {
                     while lengths[active - 1] <= done {
@@ -238,15 +238,22 @@ fn add<const STRIDE: usize, const VALUES: bool>(
 
 /// Sorts the rows of a window by falling length. Returns the number of their entries.
 fn sort(a: &AdjacencyRef<'_>, first: usize, places: &mut [u8], lengths: &mut [u16]) -> usize {
-    let length = |place: u8| match a.range(first + usize::from(place)).len() {
-        length @ 0..=LONGEST => length as u16,
-        _ => 0,
-    };
-    places.iter_mut().zip(0..=u8::MAX).for_each(|(place, at)| *place = at);
-    // Rows of one length stay in their order.
-    places.sort_by_key(|&place| std::cmp::Reverse(length(place)));
-    lengths.iter_mut().zip(&*places).for_each(|(to, &place)| *to = length(place));
-    lengths.iter().map(|&length| usize::from(length)).sum()
+    // By length and place in one number: rows of one length stay in their order.
+    let mut keys = [0u32; WINDOW];
+    let keys = &mut keys[..places.len()];
+    for (place, key) in (0..).zip(&mut *keys) {
+        let length = a.range(first + place as usize).len();
+        let length = if length > LONGEST { 0 } else { length as u32 };
+        *key = (LONGEST as u32 - length) << 8 | place;
+    }
+    keys.sort_unstable();
+    let mut entries = 0;
+    for ((key, place), to) in keys.iter().zip(places).zip(lengths) {
+        let length = LONGEST as u32 - (key >> 8);
+        (*place, *to) = (*key as u8, length as u16);
+        entries += length as usize;
+    }
+    entries
 }
 
 /// Copies the entries of a window.
@@ -258,15 +265,20 @@ fn copy(
 ) {
     let mut at = 0;
     for (places, lengths) in places.chunks(GROUP).zip(lengths.chunks(GROUP)) {
-        let starts = places.iter().map(|&place| a.range(first + usize::from(place)).start);
-        let mut starts_of = [0; GROUP];
-        starts_of.iter_mut().zip(starts).for_each(|(to, start)| *to = start);
-        for k in 0..usize::from(lengths[0]) {
-            let longer = lengths.iter().take_while(|&&length| usize::from(length) > k);
-            for (_, start) in longer.zip(starts_of) {
-                neighbours[at] = a.neighbours()[start + k];
-                if let (Some(to), Some(from)) = (&mut values, a.values()) {
-                    to[at] = from[start + k];
+        let mut starts = [0; GROUP];
+        for (start, &place) in starts.iter_mut().zip(places) {
+            *start = a.range(first + usize::from(place)).start;
+        }
+        let mut active = lengths.len();
+        for k in 0..lengths[0] {
+            while lengths[active - 1] <= k {
+                active -= 1;
+            }
+            for &start in &starts[..active] {
+                let from = start + usize::from(k);
+                neighbours[at] = a.neighbours()[from];
+                if let (Some(to), Some(values)) = (&mut values, a.values()) {
+                    to[at] = values[from];
                 }
                 at += 1;
             }

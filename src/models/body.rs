@@ -33,12 +33,10 @@ impl Body {
                 }
                 let layer = match (trains, memory.right) {
                     (false, _) => layer,
-                    (true, Right::Own) => layer.with_adjoint().in_lockstep(operators),
-                    (true, Right::Rows | Right::Input) => {
-                        layer.with_adjoint_alone().in_lockstep(operators)
-                    }
+                    (true, Right::Own) => layer.with_adjoint(),
+                    (true, Right::Rows | Right::Input) => layer.with_adjoint_alone(),
                 };
-                Self::Equilibrium(Box::new(layer))
+                Self::Equilibrium(Box::new(layer.in_lockstep(operators)))
             }
             BodyShape::Explicit(map) => {
                 let layer = Explicit::new(operators, &**map, width);

@@ -67,7 +67,7 @@ struct Side {
     /// Rows that are solved in order, without sweeps.
     order: Option<Order>,
     certificate: Option<Certificate>,
-    /// The vectors of the last certificate that held.
+    /// The vectors that the last search has found, whether or not their certificate holds.
     kept: Option<Vectors>,
 }
 
@@ -79,13 +79,26 @@ pub struct Vectors {
     pub u: Option<Vec<f32>>,
     /// One weight per column of the state.
     pub v: Option<Vec<f32>>,
-    /// The contraction factor that a search has found with them; 0 if it is not known.
+    /// The contraction factor that a search has found with them; 0 if it is not known. From 1 on
+    /// there was nothing better to find.
     pub q: f64,
 }
 
 /// Vectors of an earlier certificate are used without a search while the bound on errors that they
-/// prove, in proportion to 1 / (1 - q), is at most 1.25 times what the search had found.
+/// prove, in proportion to 1 / (1 - q), is at most 1.25 times what the search had found. A search that
+/// has found nothing is repeated once q - 1 of its vectors is at most 0.8 times what it was.
 const KEPT: f64 = 0.8;
+
+/// Whether vectors with which a search had found the factor `before` make another one unnecessary, now
+/// that they prove `q`.
+fn saves_search(q: f64, before: f64) -> bool {
+    match (q < 1.0, before < 1.0) {
+        (true, true) => q <= tightening::GOOD || 1.0 - q >= KEPT * (1.0 - before),
+        (true, false) => true,
+        (false, true) => false,
+        (false, false) => q - 1.0 > KEPT * (before - 1.0),
+    }
+}
 
 /// The layer with its memory.
 pub struct Equilibrium {
@@ -164,7 +177,8 @@ impl Equilibrium {
     }
 
     /// The same, by copies of the operators' entries where these make sweeps faster
-    /// ([`Operators::in_lockstep`]). It pays where there are many solves. Results have the same bits.
+    /// ([`Operators::in_lockstep`]). Making them takes as long as some ten sweeps. Results have the same
+    /// bits.
     pub fn in_lockstep(mut self, operators: &Operators) -> Self {
         if let Some(copied) = self.copies(operators) {
             for (side, adjacency) in [&mut self.forward, &mut self.backward].into_iter().zip(copied)
@@ -242,8 +256,8 @@ impl Equilibrium {
         }
     }
 
-    /// The vectors of the forward and of the adjoint certificate. Like X and G, they are kept from
-    /// one solve to the next.
+    /// The vectors of the last search for a forward and for an adjoint certificate, which may have
+    /// found none that holds. Like X and G, they are kept from one solve to the next.
     pub fn kept(&self) -> [Option<&Vectors>; 2] {
         [self.forward.kept.as_ref(), self.backward.kept.as_ref()]
     }
@@ -312,7 +326,8 @@ impl Equilibrium {
             packed.repack_adjoint(*w);
         }
         if backward == Backward::Exact {
-            let hint = self.forward.kept.as_ref().and_then(|kept| kept.u.as_ref());
+            let kept = self.forward.kept.as_ref().filter(|kept| kept.q < 1.0);
+            let hint = kept.and_then(|kept| kept.u.as_ref());
             let effort = [self.searches, self.falls_back];
             self.backward.certify(self.activation, self.radius, effort, hint);
         }
@@ -486,7 +501,7 @@ impl Side {
     }
 
     /// The certificate for the current weights. The vectors of the last search are reused while they
-    /// prove about as much as they did then. `hint` is a vector u from the other direction.
+    /// prove about as much as they did then, or as little. `hint` is a vector u from the other direction.
     fn certify(
         &mut self,
         activation: Activation,
@@ -498,11 +513,10 @@ impl Side {
         let slope = lipschitz(activation);
         let ranks = self.rows.ranks();
         let kept = self.kept.take();
-        let found = kept.as_ref().map_or(0.0, |kept| kept.q);
+        let before = kept.as_ref().map_or(0.0, |kept| kept.q);
         let kept = kept.map(|kept| Certificate::over(ranks, &terms, slope, kept.u, kept.v));
         let tried = kept.as_ref().map_or(Effort::default(), |kept| kept.effort);
-        let serves = |q: f64| q <= tightening::GOOD || 1.0 - q >= KEPT * (1.0 - found);
-        let kept = kept.filter(|kept| kept.holds() && serves(kept.q));
+        let kept = kept.filter(|kept| saves_search(kept.q, before));
         let is_kept = kept.is_some();
         let closed = || {
             Some(Certificate::closed(&terms, slope)).filter(|found| !falls_back || found.holds())
@@ -515,9 +529,13 @@ impl Side {
         if !is_kept {
             certificate.effort = certificate.effort.with(tried);
         }
-        if certificate.holds() {
+        // Closed forms alone do not show that a search would fail.
+        if certificate.holds() || searches || falls_back {
             let [u, v] = certificate.vectors().map(|weights| weights.map(<[f32]>::to_vec));
-            let q = if is_kept { found } else { certificate.q };
+            // What a search found is remembered until the next one; that another W made its vectors
+            // hold counts as one.
+            let holds_now = before >= 1.0 && certificate.holds();
+            let q = if is_kept && !holds_now { before } else { certificate.q };
             self.kept = Some(Vectors { u, v, q });
         }
         self.certificate = Some(certificate);

@@ -394,10 +394,11 @@ impl Operators {
     }
 
     /// A_r^T and A_r of every relation with copies of their entries, if sweeps over states of this
-    /// width gain from them and all matrices are in memory. The first call makes the copies, which
+    /// width gain from them, all matrices are in memory, and these are all rows. The first call makes the copies, which
     /// are kept as long as these operators ([`Operators::copied_bytes`]).
     pub fn in_lockstep(&self, width: usize) -> Option<[&[Adjacency]; 2]> {
-        if !Lockstep::serves(width) || Scratch::current().is_some() {
+        let is_selection = self.inner.incoming[0].view().is_selection();
+        if !Lockstep::serves(width) || is_selection || Scratch::current().is_some() {
             return None;
         }
         let both = || [self.incoming_adjacency(), self.outgoing_adjacency()];

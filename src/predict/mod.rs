@@ -62,7 +62,7 @@ use crate::solver::SolveParams;
 pub use error::PredictError;
 pub use evaluation::{ClassLine, Evaluation, PartScores};
 pub use parts::{Choice, Part, Parts};
-pub use plan::plan;
+pub use plan::{has_room_for_copies, plan};
 pub use predictions::{Embeddings, Predictions, item_labels, predicted_classes};
 pub use predictor::{Item, Predictor, SolvedModel};
 pub use probability::{probabilities, ranked_classes};

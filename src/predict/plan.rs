@@ -6,27 +6,70 @@ use super::Item;
 use super::error::PredictError;
 use crate::config::Config;
 use crate::dense::stride;
-use crate::graph::{Graph, Manifest};
+use crate::graph::{Graph, Manifest, RelationEntry};
 use crate::models::file::{ModelFile, name, text};
 use crate::models::{
     BodyShape, DiskPlan, Facts, LayerBytes, LayerMemory, LayerShape, Needs, NetworkShape, PlanError,
 };
-use crate::nn::{Equilibrium, Mapped};
+use crate::nn::{Equilibrium, Mapped, Operators};
 
 /// Bytes of the chunks that are read out and written.
 const CHUNKS: u64 = 128 << 20;
 
 /// The plan for the model of a file on a graph and `allowed` bytes of memory; `None` if everything
-/// fits. Each of several ranks must hold its share of the nodes, ghosts not counted.
+/// fits, perhaps but for copies of the graph's entries ([`has_room_for_copies`]). Each of several
+/// ranks must hold its share of the nodes, ghosts not counted.
 pub fn plan(
     file: &ModelFile,
     graph: &Graph,
     allowed: u64,
     ranks: usize,
 ) -> Result<Option<DiskPlan>, PredictError> {
+    let Some((shape, sparse, total)) = needs(file, graph, ranks) else { return Ok(None) };
+    let manifest = graph.manifest();
+    let needs = Needs {
+        what: "the prediction",
+        total,
+        sparse,
+        moves: 0,
+        nodes: manifest.nodes,
+        entries: manifest.relations.iter().map(|relation| relation.nonzeros).sum(),
+        shape: &shape,
+        has_graphs: manifest.graphs.is_some(),
+    };
+    // Graphs of a collection are solved in batches, which are small.
+    if needs.has_graphs || ranks > 1 && total <= allowed {
+        return Ok(None);
+    }
+    if ranks > 1 {
+        let (of, what) = ("the prediction on a rank", "several ranks compute");
+        return Err(PlanError::NotCovered { of, what, needed: total, allowed }.into());
+    }
+    Ok(DiskPlan::new(&needs, allowed)?)
+}
+
+/// Whether `allowed` bytes of memory also hold the copies of the graph's entries that narrow layers
+/// gather by; otherwise they are to be left out ([`Operators::leave_out_copies`]).
+pub fn has_room_for_copies(file: &ModelFile, graph: &Graph, allowed: u64, ranks: usize) -> bool {
+    let Some((shape, _, total)) = needs(file, graph, ranks) else { return true };
+    let share = |count: u64| count.div_ceil(ranks.max(1) as u64);
+    let nodes = share(graph.manifest().nodes);
+    let relations = || {
+        let of =
+            |entry: &RelationEntry| (nodes, share(entry.nonzeros), entry.weighted, entry.symmetric);
+        graph.manifest().relations.iter().map(of)
+    };
+    let copied = |layer: &LayerShape| Operators::copied_bytes(layer.width, relations());
+    let copies = shape.layers.iter().map(copied).max().unwrap_or_default();
+    total.saturating_add(copies) <= allowed
+}
+
+/// The network, bytes of features that are stored sparse, and bytes of a rank if everything is in
+/// memory.
+fn needs(file: &ModelFile, graph: &Graph, ranks: usize) -> Option<(NetworkShape, u64, u64)> {
     // What is wrong with the file is said when it is read.
     let config = file.text(text::CONFIG).map(|toml| Config::from_toml(toml, file.path()));
-    let Ok(Ok(config)) = config else { return Ok(None) };
+    let Ok(Ok(config)) = config else { return None };
     let manifest = graph.manifest();
     let is_learned = file.shape(name::E).is_some();
     let features = manifest.features.as_ref().filter(|_| !is_learned);
@@ -40,7 +83,7 @@ pub fn plan(
         outputs: classes.len(),
         pools: Item::of_config(&config) == Item::Graph,
     };
-    let Ok(shape) = NetworkShape::new(&config.model, &facts, 0) else { return Ok(None) };
+    let shape = NetworkShape::new(&config.model, &facts, 0).ok()?;
     let sparse = sparse(manifest, is_learned);
     let nodes = manifest.nodes.div_ceil(ranks.max(1) as u64);
     let parts = [
@@ -49,34 +92,8 @@ pub fn plan(
         shape.parameter_bytes().saturating_mul(2),
         CHUNKS,
     ];
-    let needs = Needs {
-        what: "the prediction",
-        total: parts.into_iter().fold(0, u64::saturating_add),
-        sparse: sparse.unwrap_or(0),
-        moves: 0,
-        nodes: manifest.nodes,
-        entries: manifest.relations.iter().map(|relation| relation.nonzeros).sum(),
-        shape: &shape,
-        has_graphs: manifest.graphs.is_some(),
-    };
-    // Graphs of a collection are solved in batches, which are small.
-    if needs.has_graphs {
-        return Ok(None);
-    }
-    if ranks > 1 {
-        let of = "the prediction on a rank";
-        return match needs.total <= allowed {
-            true => Ok(None),
-            false => Err(PlanError::NotCovered {
-                of,
-                what: "several ranks compute",
-                needed: needs.total,
-                allowed,
-            }
-            .into()),
-        };
-    }
-    Ok(DiskPlan::new(&needs, allowed)?)
+    let total = parts.into_iter().fold(0, u64::saturating_add);
+    Some((shape, sparse.unwrap_or(0), total))
 }
 
 /// Bytes of sparse features, by rows and by columns; `None` for others.

@@ -31,11 +31,13 @@ pub(super) fn iterate(a: &AdjacencyRef, params: &SpectralParams) -> (Bracket, us
     let roundings = roundings(a, &blocks);
     let mut best = Bracket { low: 0.0, high: f64::INFINITY };
     let mut before: Option<Moments> = None;
-    let (mut u, mut previous, mut product) = (vec![1.0f64; rows], vec![0.0; rows], vec![0.0; rows]);
+    let (mut u, mut previous, mut next) = (vec![1.0f64; rows], vec![0.0; rows], vec![0.0; rows]);
     let sweeps = params.max_sweeps.min(MOST_SWEEPS);
+    // The next vector is written while this one is multiplied, with the estimate of the sweep before.
+    let mut step: Option<Step> = None;
     for sweep in 1..=sweeps {
         let x = if sweep == 1 { Vector::Ones } else { Vector::Double(&u) };
-        let found = multiply(a, &blocks, x, &u, &previous, &mut product);
+        let found = multiply(a, &blocks, x, (&u, &previous), step, &mut next);
         best.high = best.high.min(found.ratio);
         best.low = best.low.max(found.lower_bound(before.as_ref(), roundings));
         let estimate = found.au / found.uu;
@@ -43,15 +45,29 @@ pub(super) fn iterate(a: &AdjacencyRef, params: &SpectralParams) -> (Bracket, us
         if best.is_tight(params.tolerance) || sweep == sweeps || !is_usable {
             return (best, sweep);
         }
-        let (shift, scale) = (SHIFT * estimate, 1.0 / (estimate + SHIFT * estimate));
-        let vectors = (&mut u, &mut previous, &product).into_par_iter().with_min_len(ROWS_PER_TASK);
-        vectors.for_each(|(u, previous, product)| {
-            *previous = *u;
-            *u = (product + shift * *u) * scale;
-        });
-        before = Some(found);
+        let own = Step { shift: SHIFT * estimate, scale: 1.0 / (estimate + SHIFT * estimate) };
+        if step.is_none() {
+            let vectors = (&mut next, &u).into_par_iter().with_min_len(ROWS_PER_TASK);
+            vectors.for_each(|(next, u)| *next = own.from(*next, *u));
+        }
+        (previous, u, next) = (u, next, previous);
+        (before, step) = (Some(found), Some(own));
     }
     (best, sweeps)
+}
+
+/// The next vector, from a product and the vector: `(A u + shift u) scale`.
+#[derive(Clone, Copy)]
+struct Step {
+    shift: f64,
+    scale: f64,
+}
+
+impl Step {
+    #[inline(always)]
+    fn from(self, product: f64, u: f64) -> f64 {
+        (product + self.shift * u) * self.scale
+    }
 }
 
 /// Inner products of the vectors of a sweep: u, p from the sweep before, and A u.
@@ -121,28 +137,28 @@ fn roundings(a: &AdjacencyRef, blocks: &RowBlocks) -> u64 {
     a.longest_sum() + longest as u64 + 2 * u64::from(usize::BITS)
 }
 
-/// `product = A u`, and the inner products.
+/// The next vector, or `A u` where no step is known, and the inner products.
 fn multiply(
     a: &AdjacencyRef,
     blocks: &RowBlocks,
     x: Vector<'_>,
-    u: &[f64],
-    previous: &[f64],
-    product: &mut [f64],
+    (u, previous): (&[f64], &[f64]),
+    step: Option<Step>,
+    next: &mut [f64],
 ) -> Moments {
     let sums = Sums::of(a, x);
-    let block = |_, rows: Range<usize>, product: &mut [f64]| {
+    let block = |_, rows: Range<usize>, next: &mut [f64]| {
         let mut all = Moments::NONE;
-        for (row, product) in rows.zip(product) {
+        for (row, next) in rows.zip(next) {
             let ((sum, roundings), u, p) = (sums.rounded(row), u[row], previous[row]);
             // Two more roundings for the quotient and this product, as in `Bracket::around`.
             let ratio = sum / u * (1.0 + (roundings + 6) as f64 * f64::EPSILON);
-            *product = sum;
+            *next = step.map_or(sum, |step| step.from(sum, u));
             all = all.with(Moments { ratio, uu: u * u, up: u * p, au: u * sum, ap: p * sum });
         }
         all
     };
-    let all = blocks.map_reduce(product, <[f64]>::split_at_mut, block, Moments::with);
+    let all = blocks.map_reduce(next, <[f64]>::split_at_mut, block, Moments::with);
     all.unwrap_or(Moments::NONE)
 }
 

@@ -274,22 +274,25 @@ impl Combined<'_> {
         let offsets: Vec<_> =
             self.terms.iter().map(|term| term.adjacency.gathered_offsets()).collect();
         let blocks = RowBlocks::balanced(first.adjacency.rows(), &offsets, 2);
-        let sums = |u: &[f64], product: &mut [f64]| {
-            let all = self.terms.iter().map(|term| Sums::of(&term.adjacency, Vector::Double(u)));
+        let pass = |u: &[f64], is_first: bool, next: &mut [f64], step: &mut [f64]| {
+            let x = if is_first { Vector::Ones } else { Vector::Double(u) };
+            let all = self.terms.iter().map(|term| Sums::of(&term.adjacency, x));
             let all: Vec<Sums<'_>> = all.collect();
             let sum =
                 |i| all.iter().zip(self.factors).map(|(a, factor)| factor * a.rounded(i).0).sum();
-            let block = |_, rows: Range<usize>, product: &mut [f64]| {
-                product.iter_mut().zip(rows).for_each(|(product, row)| *product = sum(row));
+            let block = |_, rows: Range<usize>, (next, step): Both<'_>| {
+                next.iter_mut().zip(rows.clone()).for_each(|(next, row)| *next = sum(row));
+                take_step(&u[rows], next, step, target)
             };
-            blocks.map_reduce(product, <[f64]>::split_at_mut, block, |(), ()| ());
+            let all = blocks.map_reduce((next, step), split_both, block, Progress::with);
+            all.unwrap_or(Progress::NONE)
         };
         let entries: usize = self.terms.iter().map(|term| term.adjacency.gathered_entries()).sum();
         let sweeps = match self.terms {
             [_] => MAX_SWEEPS,
             _ => (MOST_ENTRIES / entries.max(1)).clamp(LEAST_SWEEPS, MAX_SWEEPS),
         };
-        tighten(first.adjacency.rows(), target, slack, sweeps, sums)
+        tighten(first.adjacency.rows(), target, slack, sweeps, pass)
     }
 
     /// The same for |P|^T v <= target v.
@@ -307,24 +310,26 @@ pub(super) fn tight_columns(
     slack: f64,
 ) -> Option<Vec<f32>> {
     let columns = parts.first()?.0.outer();
-    let sums = |v: &[f64], all: &mut [f64]| {
-        all.fill(0.0);
+    let pass = |v: &[f64], _, next: &mut [f64], step: &mut [f64]| {
+        next.fill(0.0);
         for (weights, factor) in parts {
             let sums = column_sums(weights, |l| v[l]);
-            all.iter_mut().zip(sums).for_each(|(all, sum)| *all += factor * sum);
+            next.iter_mut().zip(sums).for_each(|(next, sum)| *next += factor * sum);
         }
+        take_step(v, next, step, target)
     };
-    tighten(columns, target, slack, MAX_SWEEPS, sums).0
+    tighten(columns, target, slack, MAX_SWEEPS, pass).0
 }
 
 /// Iterates u := max(1, product(u) / target) from all ones until product(u) <= target u, up to a
-/// fraction `slack`. Returns the vector, `None` for all ones, and the number of sweeps.
+/// fraction `slack`. `pass` multiplies u and takes the step ([`take_step`]); it is told which pass is
+/// the first, where u is all ones. Returns the vector, `None` for all ones, and the number of sweeps.
 fn tighten(
     length: usize,
     target: f64,
     slack: f64,
     sweeps: usize,
-    product: impl Fn(&[f64], &mut [f64]),
+    pass: impl Fn(&[f64], bool, &mut [f64], &mut [f64]) -> Progress,
 ) -> (Option<Vec<f32>>, usize) {
     if !(target > 0.0 && target.is_finite()) {
         return (None, 0);
@@ -332,9 +337,8 @@ fn tighten(
     let (mut u, mut next, mut step) = (vec![1.0f64; length], vec![0.0; length], vec![0.0; length]);
     let (mut done, mut plain) = (0, 0);
     while done < sweeps {
-        product(&u, &mut next);
+        let Progress { growth, squares, products } = pass(&u, done == 0, &mut next, &mut step);
         done += 1;
-        let Progress { growth, squares, products } = take_step(&u, &mut next, &mut step, target);
         if !growth.is_finite() {
             return (None, done);
         }
@@ -358,7 +362,17 @@ fn tighten(
     ((!plain).then(|| u.into_par_iter().map(|x| x as f32).collect()), done)
 }
 
+/// Two vectors, cut after so many rows.
+type Both<'a> = (&'a mut [f64], &'a mut [f64]);
+
+fn split_both<'a>((next, step): Both<'a>, rows: usize) -> (Both<'a>, Both<'a>) {
+    let (first, second) = next.split_at_mut(rows);
+    let (left, right) = step.split_at_mut(rows);
+    ((first, left), (second, right))
+}
+
 /// How far a step went.
+#[derive(Clone, Copy)]
 struct Progress {
     /// Largest quotient of a new and an old entry.
     growth: f64,
@@ -367,33 +381,29 @@ struct Progress {
     products: f64,
 }
 
+impl Progress {
+    const NONE: Self = Self { growth: 1.0, squares: 0.0, products: 0.0 };
+
+    fn with(self, other: Self) -> Self {
+        Self {
+            growth: nan_max(self.growth, other.growth),
+            squares: self.squares + other.squares,
+            products: self.products + other.products,
+        }
+    }
+}
+
 /// `next` has the product on entry, the next vector on return; `step` the step before and this one.
 fn take_step(u: &[f64], next: &mut [f64], step: &mut [f64], target: f64) -> Progress {
-    let chunks = (
-        u.par_chunks(ROWS_PER_TASK),
-        next.par_chunks_mut(ROWS_PER_TASK),
-        step.par_chunks_mut(ROWS_PER_TASK),
-    );
-    let part = |(u, next, step): (&[f64], &mut [f64], &mut [f64])| {
-        let mut all = Progress { growth: 1.0, squares: 0.0, products: 0.0 };
-        for ((u, next), step) in u.iter().zip(next).zip(step) {
-            *next = (*next / target).clamp(1.0, LARGEST_WEIGHT);
-            all.growth = nan_max(all.growth, *next / u);
-            let before = std::mem::replace(step, *next - u);
-            all.squares += before * before;
-            all.products += before * *step;
-        }
-        all
-    };
-    // Collected first: the sums have the same bits on any number of threads.
-    let parts: Vec<Progress> = chunks.into_par_iter().map(part).collect();
-    parts.into_iter().fold(Progress { growth: 1.0, squares: 0.0, products: 0.0 }, |all, part| {
-        Progress {
-            growth: nan_max(all.growth, part.growth),
-            squares: all.squares + part.squares,
-            products: all.products + part.products,
-        }
-    })
+    let mut all = Progress::NONE;
+    for ((u, next), step) in u.iter().zip(next).zip(step) {
+        *next = (*next / target).clamp(1.0, LARGEST_WEIGHT);
+        all.growth = nan_max(all.growth, *next / u);
+        let before = std::mem::replace(step, *next - u);
+        all.squares += before * before;
+        all.products += before * *step;
+    }
+    all
 }
 
 #[cfg(test)]

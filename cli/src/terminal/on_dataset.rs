@@ -69,6 +69,8 @@ pub struct Opened {
     params: SolveParams,
     /// Where matrices lie that do not fit in memory.
     on_disk: Option<Arc<Scratch>>,
+    /// Whether there is room for copies of the graph's entries.
+    has_copies: bool,
 }
 
 impl ModelArgs {
@@ -80,7 +82,7 @@ impl ModelArgs {
 
     /// Opens both.
     pub fn open(&self) -> Result<Opened> {
-        self.open_placed(|_, _| Ok(None))
+        self.open_placed(|_, _| Ok((None, true)))
     }
 
     /// Opens both, to be solved within a memory limit; a note says if matrices lie on a disk.
@@ -91,28 +93,30 @@ impl ModelArgs {
         console: &Console,
     ) -> Result<Opened> {
         self.open_placed(|file, dataset| {
-            let plan = predict::plan(file, dataset, session.memory, session.ranks.size())?;
-            let Some(plan) = plan else { return Ok(None) };
+            let (memory, ranks) = (session.memory, session.ranks.size());
+            let plan = predict::plan(file, dataset, memory, ranks)?;
+            let has_copies = predict::has_room_for_copies(file, dataset, memory, ranks);
+            let Some(plan) = plan else { return Ok((None, has_copies)) };
             let scratch = plan.scratch(directory)?;
             console.note(&plan.words(directory));
-            Ok(Some(scratch))
+            Ok((Some(scratch), has_copies))
         })
     }
 
     fn open_placed(
         &self,
-        placed: impl FnOnce(&ModelFile, &Graph) -> Result<Option<Arc<Scratch>>, PredictError>,
+        placed: impl FnOnce(&ModelFile, &Graph) -> Result<(Option<Arc<Scratch>>, bool), PredictError>,
     ) -> Result<Opened> {
         let dataset = self.verification.open(&self.dataset)?;
         let file = predict::model_file(&self.model)?;
         let opened = ModelFile::open(&file)?;
-        let on_disk = placed(&opened, &dataset)?;
+        let (on_disk, has_copies) = placed(&opened, &dataset)?;
         let model = in_scope(on_disk.as_ref(), || Model::read(&opened))?;
         let mut params = model.config.forward();
         params.tolerance = self.tolerance.unwrap_or(params.tolerance);
         params.max_sweeps = self.max_sweeps.map_or(params.max_sweeps, |sweeps| sweeps as usize);
         let (graphs, item) = (dataset.directory().graphs()?, Item::of(&model));
-        Ok(Opened { dataset, model, graphs, item, file, params, on_disk })
+        Ok(Opened { dataset, model, graphs, item, file, params, on_disk, has_copies })
     }
 }
 
@@ -147,7 +151,11 @@ impl Opened {
     pub fn operators(&self, ranks: &Arc<dyn Ranks>, console: &Console) -> Result<Operators> {
         console.phase("compute the spectral bound", None, Unit::Items("nodes"));
         let operators = || predict::operators_on(&self.dataset, ranks);
-        Ok(in_scope(self.on_disk.as_ref(), operators)?)
+        let operators = in_scope(self.on_disk.as_ref(), operators)?;
+        if !self.has_copies {
+            operators.leave_out_copies();
+        }
+        Ok(operators)
     }
 
     /// The model on the graph. Prints notes if it was trained elsewhere or is not certified here.

@@ -307,16 +307,33 @@ fn a_search_is_not_repeated_while_its_vectors_prove_about_as_much() {
 }
 
 #[test]
-fn without_a_certificate_solves_keep_their_best_and_no_vectors() {
+fn without_a_certificate_solves_keep_their_best_and_search_again_when_it_is_easier() {
     let cycle = Both::edges(2, &[(0, 1, 1.0), (1, 0, 1.0)]);
     let operators = cycle.operators();
     // tanh contracts nothing here by its bound, yet has an equilibrium that sweeps find.
-    let w = Matrix::from_fn(1, 1, |_, _| 1.5);
+    let w = |size: f32| Matrix::from_fn(1, 1, |_, _| size);
     let mut layer = layer(&operators, 1, Activation::Tanh);
-    let (forward, adjoint, _) = solves(&mut layer, &w);
+    let (forward, adjoint, _) = solves(&mut layer, &w(1.5));
     assert!(forward.contraction.is_none() && forward.certified_error.is_none());
     assert!(forward.converged && adjoint.converged, "{forward:?} {adjoint:?}");
-    assert_eq!(layer.kept(), [None, None]);
+    let factors = |layer: &Equilibrium| layer.kept().map(|kept| kept.unwrap().q);
+    assert!(factors(&layer).iter().all(|&q| (q - 1.5).abs() < 1e-6), "{:?}", layer.kept());
+    let searched = forward.certificate.passes;
+    assert!(searched > 1, "{forward:?}");
+    // It is not searched again while nothing has become much easier, whatever is easier or harder.
+    for size in [1.45, 1.7, 1.41, 1.5] {
+        let (forward, adjoint, _) = solves(&mut layer, &w(size));
+        assert_eq!((forward.certificate.passes, adjoint.certificate.passes), (1, 1), "{size}");
+        assert!(forward.contraction.is_none());
+        assert!(factors(&layer).iter().all(|&q| (q - 1.5).abs() < 1e-6));
+    }
+    let (forward, adjoint, _) = solves(&mut layer, &w(1.35));
+    assert!(forward.certificate.passes >= searched && adjoint.certificate.passes >= 2);
+    assert!(factors(&layer).iter().all(|&q| (q - 1.35).abs() < 1e-6));
+    // The vectors of a search that had failed may hold for other weights.
+    let (forward, adjoint, _) = solves(&mut layer, &w(0.8));
+    assert!(forward.contraction.is_some() && adjoint.contraction.is_some());
+    assert!(factors(&layer).iter().all(|&q| q < 0.81), "{:?}", layer.kept());
 }
 
 #[test]
