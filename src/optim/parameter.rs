@@ -11,7 +11,8 @@ pub struct Parameter {
     pub name: String,
     /// The value.
     pub value: Matrix,
-    /// Gradient of the loss with respect to the value, of the same shape.
+    /// Gradient of the loss with respect to the value, of the same shape; empty where there is none, and
+    /// where its memory is lent for a step.
     pub gradient: Matrix,
     /// Whether weight decay applies: to weights, not to biases.
     pub decays: bool,

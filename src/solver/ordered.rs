@@ -4,11 +4,11 @@
 //!
 //! A wave along a chain of l nodes takes l plain sweeps over all rows; in order it takes one pass.
 //! Only a node's own loop is iterated, in cache. Where most rows are in wide levels, threads divide
-//! the rows of a level, which wait for earlier levels alone. Otherwise a topological order is followed
-//! by one thread, because each row waits for the rows before it. Rows that wait for no other are
-//! computed in parallel. On several ranks, each solves the rows that wait for none of another rank, sends those
-//! that others wait for, and so on, round by round. Results have the same bits on any number of
-//! threads and ranks.
+//! the rows of a level, which wait for earlier levels alone. Otherwise a topological order is
+//! followed by one thread, because each row waits for the rows before it. Rows that wait for no other
+//! are computed in parallel. On several ranks, each solves the rows that wait for none of another
+//! rank, sends those that others wait for, and so on, round by round. Results have the same bits on
+//! any number of threads and ranks.
 
 use std::time::Instant;
 
