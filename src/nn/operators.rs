@@ -394,8 +394,8 @@ impl Operators {
     }
 
     /// A_r^T and A_r of every relation with copies of their entries, if sweeps over states of this
-    /// width gain from them, all matrices are in memory, and these are all rows. The first call makes the copies, which
-    /// are kept as long as these operators ([`Operators::copied_bytes`]).
+    /// width gain from them, all matrices are in memory, and these are all rows. The first call makes
+    /// the copies, which are kept as long as these operators ([`Operators::copied_bytes`]).
     pub fn in_lockstep(&self, width: usize) -> Option<[&[Adjacency]; 2]> {
         let is_selection = self.inner.incoming[0].view().is_selection();
         if !Lockstep::serves(width) || is_selection || Scratch::current().is_some() {

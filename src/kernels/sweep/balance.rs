@@ -1,6 +1,6 @@
 //! How evenly the work of a sweep is spread over threads: a count of work, not a measurement. Hubs
-//! are gathered first, in parts, the largest ones first; then come the blocks. Threads take the next part or block when they
-//! are done with one.
+//! are gathered first, in parts, the largest ones first; then come the blocks. Threads take the next
+//! part or block when they are done with one.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
