@@ -413,7 +413,7 @@ impl Crossval {
                 true => kept.directory.begun_with().map(|begun| begun.id()),
                 false => Ok("none".into()),
             };
-            let id = self.agree(found.map_err(RunError::from))?;
+            let id = self.agree(found)?;
             let same = RankError::check_crossvals(&id, &*self.ranks);
             same.map_err(|source| TrainError::Ranks { path: kept.directory.path.clone(), source })?;
         }

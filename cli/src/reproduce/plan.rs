@@ -187,7 +187,7 @@ impl Plan {
 
     /// The figures of cross-validations by several seeds are means over the seeds; those of a single
     /// one are means over its folds.
-    fn of_crossvals(&self, all: Vec<CrossvalSummary>) -> Trial {
+    fn of_crossvals(&self, all: &[CrossvalSummary]) -> Trial {
         let figures: Vec<&Summary> = all.iter().filter_map(|one| one.summary.as_ref()).collect();
         let figure = |of: &dyn Fn(&Summary) -> Option<MeanDeviation>| match &figures[..] {
             [one] => {
@@ -225,7 +225,8 @@ impl Plan {
                 .iter()
                 .map(|directory| CrossvalDir::new(directory).summary())
                 .collect::<Result<Vec<_>, _>>()?;
-            return Ok(self.of_crossvals(summaries.into_iter().flatten().collect()));
+            let summaries: Vec<_> = summaries.into_iter().flatten().collect();
+            return Ok(self.of_crossvals(&summaries));
         }
         let runs = directories
             .iter()
