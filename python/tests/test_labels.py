@@ -179,3 +179,13 @@ def test_two_classes_are_ranked_by_scikit_learn(data: dict[str, Any]) -> None:
         numbers = ignn.Graph.from_edges(**data | {"y": truth})
         scores = selection.cross_val_score(quick(), numbers.items, truth, **options)
         assert np.isfinite(scores).all() and len(scores) == 3
+
+
+def test_positions_are_not_taken_for_classes() -> None:
+    y = np.array(["no", "yes"])[np.arange(24) % 2]
+    graph = ignn.Graph.from_edges(cliques(3), y=y, split=PARTS)
+    with pytest.raises(ValueError, match=r"positions of classes, .*graph\.classes\[graph\.y\]"):
+        quick().fit(graph.items, graph.y)
+    with pytest.raises(ValueError, match="other labels than those of the graph"):
+        quick().fit(graph.items, graph.y[::-1])
+    assert quick().fit(graph.items, graph.classes[graph.y]).score(graph.items) > 0.4

@@ -149,6 +149,11 @@ class _Estimator:
             raise ValueError(f"validation_fraction: expected 0 to below 1, found {share}")
         items = X.items if isinstance(X, Graph) else _require_items(X)
         if y is not None and not self._has_labels(items, y):
+            if np.array_equal(_stored(items), np.asarray(y)):
+                raise ValueError(
+                    "y: positions of classes, as in graph.y: give classes, which are "
+                    "graph.classes[graph.y] where there are labels, or leave y out"
+                )
             raise ValueError(
                 "y: other labels than those of the graph: make the graph with y, or leave y out"
             )
