@@ -182,10 +182,7 @@ impl Adjacency {
         };
         let both = incoming.iter().zip(outgoing).map(|(a, b)| {
             let first = copied(a);
-            let (of_a, of_b) = (a.view(), b.view());
-            let is_stored_once = std::ptr::eq(of_a.neighbours(), of_b.neighbours())
-                && std::ptr::eq(of_a.offsets(), of_b.offsets());
-            let second = match is_stored_once {
+            let second = match a.is_stored_with(b) {
                 true => Self { lockstep: first.lockstep.clone(), ..b.clone() },
                 false => copied(b),
             };
@@ -193,6 +190,12 @@ impl Adjacency {
         });
         let (incoming, outgoing) = both.unzip();
         [incoming, outgoing]
+    }
+
+    /// Whether both are made of the same stored entries: the directions of a symmetric relation.
+    pub fn is_stored_with(&self, other: &Self) -> bool {
+        let (a, b) = (self.view(), other.view());
+        std::ptr::eq(a.neighbours(), b.neighbours()) && std::ptr::eq(a.offsets(), b.offsets())
     }
 
     /// Bytes of the copy of the entries, if there is one.

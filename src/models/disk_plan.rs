@@ -163,8 +163,7 @@ impl DiskPlan {
         if needs.has_graphs {
             return refuse("a collection of graphs is computed");
         }
-        let is_solved = |layer: &LayerShape| matches!(layer.body, BodyShape::Equilibrium { .. });
-        if !shape.layers.iter().all(is_solved) {
+        if !shape.layers.iter().all(LayerShape::is_solved) {
             return refuse("a model without an equilibrium is computed");
         }
         let widest = shape.layers.iter().max_by_key(|layer| layer.width);

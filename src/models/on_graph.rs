@@ -451,7 +451,7 @@ impl OnGraph {
         }
         if !first.memory.lends_buffer {
             if parameter.gradient.rows() != parameter.value.rows() {
-                parameter.gradient = parameter.value.clone();
+                parameter.gradient = Matrix::zeros(parameter.value.rows(), parameter.value.cols());
             }
             return;
         }

@@ -16,7 +16,8 @@ use crate::dense::stride;
 use crate::kernels::Activation;
 use crate::nn::explicit::Map;
 use crate::nn::{
-    BatchNorm, Dropout, Equilibrium, Explicit, InputShape, Mapped, Pooling, Readout, Slot,
+    BatchNorm, Dropout, Equilibrium, Explicit, InputShape, Mapped, Operators, Pooling, Readout,
+    Slot,
 };
 
 /// The properties of a dataset that a network depends on.
@@ -152,6 +153,15 @@ impl NetworkShape {
     /// Which matrices of a layer there are, on one rank or on several.
     pub fn memory(&self, layer: usize, is_alone: bool) -> LayerMemory {
         LayerMemory::new(&self.layers, layer, self.pooling.is_some(), is_alone)
+    }
+
+    /// Bytes of the copies of entries that narrow layers gather by, which all layers share; relations
+    /// are described as for [`Operators::copied_bytes`].
+    pub fn copied_bytes(&self, relations: &[(u64, u64, bool, bool)]) -> u64 {
+        let solved = self.layers.iter().filter(|layer| layer.is_solved());
+        let copied =
+            |layer: &LayerShape| Operators::copied_bytes(layer.width, relations.iter().copied());
+        solved.map(copied).max().unwrap_or_default()
     }
 
     /// Bytes of one copy of all parameters.

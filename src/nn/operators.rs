@@ -100,15 +100,9 @@ impl RankError {
     pub fn check_same(graph: &Graph, settings: &str, ranks: &dyn Ranks) -> Result<(), Self> {
         let wanted = "set IGNN_SIMD to an instruction set that all processors have";
         Self::check("uses", "instruction set", Isa::chosen().name(), wanted, ranks)?;
-        let files = "every rank must see the same files";
-        Self::check("sees", "dataset", &graph.manifest().checksum(), files, ranks)?;
+        Self::check_file("dataset", &graph.manifest().checksum(), ranks)?;
         let settings = hex(of_bytes(settings.as_bytes()));
         Self::check("has", "set of settings", &settings, "start all ranks alike", ranks)
-    }
-
-    /// Refuses ranks that resume from different checkpoints, by their checksums.
-    pub(crate) fn check_checkpoints(checksum: &str, ranks: &dyn Ranks) -> Result<(), Self> {
-        Self::check("sees", "checkpoint", checksum, "every rank must see the same files", ranks)
     }
 
     /// Refuses ranks that see different cross-validations in a directory, by their identities.
@@ -117,9 +111,13 @@ impl RankError {
         Self::check("sees", "cross-validation", id, hint, ranks)
     }
 
-    /// Refuses ranks that see different models, by their checksums.
-    pub(crate) fn check_models(checksum: &str, ranks: &dyn Ranks) -> Result<(), Self> {
-        Self::check("sees", "model", checksum, "every rank must see the same files", ranks)
+    /// Refuses ranks that see different files of a kind, such as models, by their checksums.
+    pub(crate) fn check_file(
+        what: &'static str,
+        checksum: &str,
+        ranks: &dyn Ranks,
+    ) -> Result<(), Self> {
+        Self::check("sees", what, checksum, "every rank must see the same files", ranks)
     }
 
     fn check(

@@ -11,7 +11,7 @@ use crate::models::file::{ModelFile, name, text};
 use crate::models::{
     BodyShape, DiskPlan, Facts, LayerBytes, LayerMemory, LayerShape, Needs, NetworkShape, PlanError,
 };
-use crate::nn::{Equilibrium, Mapped, Operators};
+use crate::nn::{Equilibrium, Mapped};
 
 /// Bytes of the chunks that are read out and written.
 const CHUNKS: u64 = 128 << 20;
@@ -49,19 +49,15 @@ pub fn plan(
 }
 
 /// Whether `allowed` bytes of memory also hold the copies of the graph's entries that narrow layers
-/// gather by; otherwise they are to be left out ([`Operators::leave_out_copies`]).
+/// gather by; otherwise they are to be left out.
 pub fn has_room_for_copies(file: &ModelFile, graph: &Graph, allowed: u64, ranks: usize) -> bool {
     let Some((shape, _, total)) = needs(file, graph, ranks) else { return true };
     let share = |count: u64| count.div_ceil(ranks.max(1) as u64);
     let nodes = share(graph.manifest().nodes);
-    let relations = || {
-        let of =
-            |entry: &RelationEntry| (nodes, share(entry.nonzeros), entry.weighted, entry.symmetric);
-        graph.manifest().relations.iter().map(of)
-    };
-    let copied = |layer: &LayerShape| Operators::copied_bytes(layer.width, relations());
-    let copies = shape.layers.iter().map(copied).max().unwrap_or_default();
-    total.saturating_add(copies) <= allowed
+    let of =
+        |entry: &RelationEntry| (nodes, share(entry.nonzeros), entry.weighted, entry.symmetric);
+    let relations: Vec<_> = graph.manifest().relations.iter().map(of).collect();
+    total.saturating_add(shape.copied_bytes(&relations)) <= allowed
 }
 
 /// The network, bytes of features that are stored sparse, and bytes of a rank if everything is in

@@ -101,7 +101,7 @@ impl Predictor {
         let (path, ranks) = (graph.path(), operators.ranks());
         let wrong = |source| PredictError::Ranks { path: path.into(), source };
         if !ranks.is_alone() {
-            RankError::check_models(&model.checksum(), &**ranks).map_err(wrong)?;
+            RankError::check_file("model", &model.checksum(), &**ranks).map_err(wrong)?;
         }
         check_finite(model, origin)?;
         let item = Item::of(model);

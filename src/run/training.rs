@@ -361,7 +361,7 @@ impl Run {
         if let Some(init) = &self.init {
             let model = self.agree(Model::load(init))?;
             if !self.ranks.is_alone() {
-                let same = RankError::check_models(&model.checksum(), &*self.ranks);
+                let same = RankError::check_file("model", &model.checksum(), &*self.ranks);
                 let path = init.clone();
                 same.map_err(|source| TrainError::Ranks { path, source })?;
             }
@@ -383,7 +383,7 @@ impl Run {
             false => Err(RunError::NoCheckpoint { path: path.into() }),
         };
         let checkpoint = self.agree(opened)?;
-        let same = RankError::check_checkpoints(&checkpoint.checksum(), &*self.ranks);
+        let same = RankError::check_file("checkpoint", &checkpoint.checksum(), &*self.ranks);
         same.map_err(|source| TrainError::Ranks { path: file, source })?;
         trainer.restore_from(&checkpoint)?;
         let (epochs, epoch) = (self.config.train.epochs, trainer.epoch());

@@ -29,8 +29,8 @@ use crate::config::{Config, FeatureSource, ModelConfig};
 use crate::dense::stride;
 use crate::graph::{Graph, Manifest, RelationEntry};
 use crate::models::kinds::FeatureRule;
-use crate::models::{BodyShape, DiskPlan, Facts, Kind, LayerShape, Needs, NetworkShape, PlanError};
-use crate::nn::{Mapped, Operators, PoolingChoice, evaluated_nodes};
+use crate::models::{DiskPlan, Facts, Kind, LayerShape, Needs, NetworkShape, PlanError};
+use crate::nn::{Mapped, PoolingChoice, evaluated_nodes};
 use crate::optim::Method;
 use crate::parallel::{self, Rows};
 
@@ -232,13 +232,7 @@ impl Estimate {
             add(&mut estimate.input, trained.input.saturating_add(temporary));
             add(&mut estimate.adjoint, trained.adjoint);
         }
-        let is_solved = |layer: &&LayerShape| matches!(layer.body, BodyShape::Equilibrium { .. });
-        // All layers share one copy.
-        let copied = |layer: &LayerShape| {
-            Operators::copied_bytes(layer.width, data.relations.iter().copied())
-        };
-        estimate.copies =
-            shape.layers.iter().filter(is_solved).map(copied).max().unwrap_or_default();
+        estimate.copies = shape.copied_bytes(&data.relations);
         let [held, reading] = features(data, &shape.layers[0]);
         let later = [estimate.states, estimate.input, estimate.adjoint, estimate.readout];
         estimate.features = held.max(reading.saturating_sub(sum(later)));
