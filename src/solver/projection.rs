@@ -8,8 +8,8 @@
 //! (rows of 1e30).
 //!
 //! The result is rounded towards zero, so its norm, summed in f64, never exceeds the radius. Rows
-//! are independent: the same bits on any number of threads. A row costs O(m log m) at worst, O(m)
-//! if it is inside the ball.
+//! are independent: the same bits on any number of threads. A row costs O(m) if it is inside the
+//! ball, and a few passes over it if it is not.
 
 use rayon::prelude::*;
 
@@ -72,46 +72,60 @@ pub fn project_rows(
 
 /// Projects one finite row; returns whether it changed. `near` is scratch memory.
 fn project(row: &mut [f32], radius: f64, near: &mut Vec<f64>) -> bool {
-    let Some((largest, s)) = threshold(&row.iter().map(|&x| f64::from(x)), radius, near) else {
-        return false;
-    };
+    near.clear();
+    near.extend(row.iter().map(|&x| f64::from(x.abs())));
+    let Some((largest, s)) = threshold(near, radius) else { return false };
+    let support = near.len();
     let shrunk = |x: f32, s: f64| towards_zero(shrink(f64::from(x), (largest, s)));
     // The threshold comes from rounded sums. If the norm is too large for it, raise it by the
     // rounding error.
-    let norm: f64 = row.iter().map(|&x| f64::from(shrunk(x, s)).abs()).sum();
-    let slack = if norm > radius { (near.len() + 2) as f64 * f64::EPSILON * radius } else { 0.0 };
+    near.clear();
+    near.extend(row.iter().map(|&x| f64::from(shrunk(x, s).abs())));
+    let slack = if sum(near) > radius { (support + 2) as f64 * f64::EPSILON * radius } else { 0.0 };
     for x in row {
         *x = shrunk(*x, (s + slack).min(0.0));
     }
     true
 }
 
-/// The largest |entry| and s, if the row lies outside the ball.
-fn threshold(
-    row: &(impl Iterator<Item = f64> + Clone),
-    radius: f64,
-    near: &mut Vec<f64>,
-) -> Option<(f64, f64)> {
-    let norm: f64 = row.clone().map(f64::abs).sum();
-    if norm <= radius {
+/// The largest |entry| and s, if the row lies outside the ball. `near` has the absolute values of
+/// the row; those that stay above the threshold are left in it, relative to the largest.
+///
+/// The entries above the threshold of all of them are a smaller set with a higher threshold. Where
+/// none leaves, it is the one sought (Michelot 1986). Some four passes over a row replace a sort.
+fn threshold(near: &mut Vec<f64>, radius: f64) -> Option<(f64, f64)> {
+    if sum(near) <= radius {
         return None;
     }
-    let largest = row.clone().map(f64::abs).fold(0.0, f64::max);
-    near.clear();
-    near.extend(row.clone().map(|x| x.abs() - largest).filter(|&y| y > -radius));
-    near.sort_unstable_by(|x, y| y.total_cmp(x));
-    // The entries that stay are the first k: the last k for which the k-th lies above the threshold
-    // of the first k.
-    let (mut sum, mut found) = (0.0, -radius);
-    for (k, &y) in near.iter().enumerate() {
-        sum += y;
-        let candidate = (sum - radius) / (k + 1) as f64;
-        if y <= candidate {
+    let largest = near.iter().copied().fold(0.0, f64::max);
+    near.iter_mut().for_each(|x| *x -= largest);
+    near.retain(|&y| y > -radius);
+    let mut s = -radius;
+    loop {
+        let (count, candidate) = (near.len(), (sum(near) - radius) / near.len() as f64);
+        // Not a number if nothing is near, as for radius 0.
+        if candidate.is_nan() || candidate <= s {
             break;
         }
-        found = candidate;
+        s = candidate;
+        near.retain(|&y| y > s);
+        if near.len() == count {
+            break;
+        }
     }
-    Some((largest, found))
+    Some((largest, s))
+}
+
+/// The sum, in lanes, so that additions do not wait for each other.
+fn sum(values: &[f64]) -> f64 {
+    const LANES: usize = 8;
+    let mut sums = [0.0; LANES];
+    let (parts, rest) = values.as_chunks::<LANES>();
+    for part in parts {
+        sums.iter_mut().zip(part).for_each(|(sum, x)| *sum += x);
+    }
+    sums.iter_mut().zip(rest).for_each(|(sum, x)| *sum += x);
+    sums.iter().sum()
 }
 
 fn shrink(x: f64, (largest, s): (f64, f64)) -> f64 {
@@ -153,7 +167,8 @@ mod tests {
             };
             let (row, expected, radius) =
                 (numbers("row"), numbers("projected"), case["radius"].as_f64().unwrap());
-            let exact = match threshold(&row.iter().copied(), radius, &mut Vec::new()) {
+            let mut near = row.iter().map(|x| x.abs()).collect();
+            let exact = match threshold(&mut near, radius) {
                 Some(found) => row.iter().map(|&x| shrink(x, found)).collect(),
                 None => row.clone(),
             };
