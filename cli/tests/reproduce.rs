@@ -429,3 +429,16 @@ fn a_browser_shows_the_figures() {
     assert_eq!(dom.matches("<svg").count(), 4, "two panels by two protocols");
     assert!(!said.contains("CONSOLE"), "{said}");
 }
+
+#[test]
+fn what_names_a_row_cannot_be_overridden() {
+    let sandbox = Sandbox::new();
+    for key in ["model.kind=mlp", "train.split=other", "train.test_part=train"] {
+        let arguments = ["reproduce", "chains", "--quick", "--out", "out", "--set", key, "-q"];
+        let key = key.split('=').next().unwrap();
+        sandbox.ignn(&arguments).fails_with(&format!(
+            "--set {key}: each method and point of the experiment has its own: choose with --only"
+        ));
+    }
+    assert!(!sandbox.path("out").exists());
+}

@@ -43,6 +43,10 @@ const SEEDS: (&str, &str) = ("0..9", "0..1");
 /// The same of cross-validations, which train every fold with every seed.
 const CROSSVAL_SEEDS: (&str, &str) = ("0..2", "0");
 
+/// Settings that make a method or a point what it is.
+const FIXED: [&str; 5] =
+    ["model.kind", "train.split", "train.train_part", "train.validation_part", "train.test_part"];
+
 /// Reproduce an experiment of the paper
 ///
 /// Prepares the data, trains every method with every seed, and writes into --out: report.html (the
@@ -134,6 +138,13 @@ impl Command {
         let experiment = self.experiment.experiment();
         self.check_names(experiment)?;
         Config::resolve(None, None, &self.sets)?;
+        // The rows of a table are named by their kind and the points by their split.
+        let keys = self.sets.iter().filter_map(|set| Some(set.split_once('=')?.0.trim()));
+        for key in keys.filter(|key| FIXED.contains(key)) {
+            bail!(
+                "--set {key}: each method and point of the experiment has its own: choose with --only"
+            );
+        }
         for path in [&self.out, &self.data] {
             // It becomes part of commands, which the page shows as text.
             if path.to_str().is_none() {
@@ -484,6 +495,44 @@ mod tests {
             let row = format!("| `{name}` | {tried} | {by} |");
             assert!(text.contains(&row), "docs/results.md has no row {row}");
         }
+    }
+
+    #[test]
+    fn documented_results_come_from_their_files() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/results");
+        let (mut pages, mut files) = (Vec::new(), 0);
+        for entry in std::fs::read_dir(&folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.extension().is_some_and(|ending| ending == "md") {
+                pages.push(path.clone());
+            }
+            if path.extension().is_none_or(|ending| ending != "json") {
+                continue;
+            }
+            let study = Study::from_json(&std::fs::read_to_string(&path).unwrap());
+            let study = study.unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+            assert!(!study.is_quick, "{}: figures of the quick form", path.display());
+            let is_local = |command: &String| command.contains(" /");
+            assert!(!study.commands.iter().any(is_local), "{}: local paths", path.display());
+            let page = path.with_extension("md");
+            let name = path.file_name().unwrap().display().to_string();
+            let text = study.as_markdown().replace("\n### ", "\n## ");
+            let text = format!(
+                "<!-- Written from {name}: `IGNN_REWRITE=1 cargo test --bin ignn documented`. -->\n\n{}",
+                text.replacen("## ", "# ", 1)
+            );
+            if std::env::var_os("IGNN_REWRITE").is_some() {
+                std::fs::write(&page, &text).unwrap();
+                pages.push(page.clone());
+            }
+            let found = std::fs::read_to_string(&page).unwrap_or_default();
+            assert!(found == text, "{}: not what {name} says", page.display());
+            files += 1;
+        }
+        pages.sort();
+        pages.dedup();
+        assert_eq!(pages.len(), files, "every page of docs/results has its file");
+        assert!(files > 0);
     }
 
     #[test]

@@ -9,12 +9,26 @@ use serde_json::{Value, json};
 use super::Study;
 use crate::report::table::{Cell, ColumnKind, TableTarget, TableWriter};
 
+/// The version of the format.
+const FORMAT: &str = "ignn-study-1";
+
 impl Study {
     /// The complete study.
     pub fn as_json(&self) -> Value {
         let mut value = serde_json::to_value(self).unwrap_or_default();
-        value["format"] = json!("ignn-study-1");
+        value["format"] = json!(FORMAT);
         value
+    }
+
+    /// The study that [`Study::as_json`] wrote.
+    pub fn from_json(text: &str) -> serde_json::Result<Self> {
+        let value: Value = serde_json::from_str(text)?;
+        match value["format"].as_str() {
+            Some(FORMAT) => serde_json::from_value(value),
+            found => Err(serde::de::Error::custom(format!(
+                "not the results of `ignn reproduce` (expected format \"{FORMAT}\", found {found:?})"
+            ))),
+        }
     }
 
     /// One row per figure: ours by both protocols, and the published ones. Unknown values are NaN.
@@ -69,7 +83,20 @@ impl Study {
 #[cfg(test)]
 mod tests {
     use super::super::testing::study;
+    use super::*;
     use std::fs;
+
+    #[test]
+    fn results_can_be_read_again() {
+        let text = study().as_json().to_string();
+        let again = Study::from_json(&text).unwrap();
+        assert_eq!(
+            (again.as_json(), again.as_markdown()),
+            (study().as_json(), study().as_markdown())
+        );
+        let other = Study::from_json("{}").unwrap_err().to_string();
+        assert!(other.contains("expected format \"ignn-study-1\""), "{other}");
+    }
 
     #[test]
     fn one_row_per_figure() {

@@ -13,7 +13,7 @@ use crate::report::quantity;
 use crate::run::{Figures, SavedRun, SweepsPerEpoch};
 
 /// An experiment with its results so far.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Study {
     /// Its name on the command line.
     pub name: String,
@@ -40,7 +40,7 @@ pub struct Study {
 }
 
 /// How settings were chosen.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Choice {
     /// Whose settings: a preset's, or those of the baselines.
     pub whose: String,
@@ -68,7 +68,7 @@ impl Choice {
 }
 
 /// A dataset, and what making it took.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Dataset {
     /// Name of its directory.
     pub name: String,
@@ -118,7 +118,7 @@ impl Dataset {
 const SCALING: [&str; 5] = ["dataset", "threads", "forward sweep", "adjoint sweep", "speed-up"];
 
 /// A table or figure of the paper.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Panel {
     /// Its anchor on the page is made from this.
     pub id: String,
@@ -135,7 +135,7 @@ pub struct Panel {
 }
 
 /// One method at one point by one score.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Row {
     /// The point's name.
     pub point: String,
@@ -158,7 +158,7 @@ pub struct Row {
 }
 
 /// What runs took: means, where nothing else is said.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Cost {
     /// Seconds per run, or of a cross-validation.
     pub seconds: f64,
@@ -218,7 +218,7 @@ impl Cost {
 }
 
 /// A mean over seeds or folds, as a fraction of 1.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Figure {
     /// The mean.
     pub mean: f64,
@@ -229,7 +229,7 @@ pub struct Figure {
 }
 
 /// A published figure.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Published {
     /// As a fraction of 1.
     pub value: f64,
