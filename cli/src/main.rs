@@ -25,6 +25,7 @@ use std::sync::Arc;
 
 use anyhow::{Context as _, Result, bail};
 use clap::{Args, Parser, Subcommand};
+use ignn::kernels::Isa;
 use ignn::parallel::{self, Ranks};
 use ignn::report::quantity;
 use ignn::run::machine;
@@ -56,6 +57,10 @@ fn main() -> ExitCode {
     ignn_format::mapped::report_bus_errors();
     ignn_format::mapped::report_size_limits();
     messages::explain_panics();
+    if let Err(error) = Isa::check_variable() {
+        messages::print_error(&anyhow::anyhow!(error));
+        return ExitCode::from(2);
+    }
     let job = match Job::start() {
         Ok(job) => job,
         Err(error) => {

@@ -427,3 +427,26 @@ fn early_stopping_ends_a_run_and_ends_it_again() {
     assert!(bytes(&sandbox, "run/model.safetensors") == model);
     assert_eq!(metrics(&sandbox, "run"), records);
 }
+
+#[test]
+fn without_a_validation_part_the_last_model_is_scored() {
+    let sandbox = Sandbox::new();
+    sandbox.file("e.txt", "a b\nb c\nc a\n").file("y.csv", "node,label\na,x\nb,y\nc,x\n");
+    sandbox.file("s.csv", "node,split\na,train\nb,train\nc,test\n");
+    sandbox.ignn(&words("ingest edges e.txt --labels y.csv --splits s.csv --out d -q")).exits(0);
+    let run = sandbox.ignn(&words("train d --out run --epochs 3 --set model.state=4")).exits(0);
+    let said = &run.stdout;
+    assert!(said.contains("epoch 3, the last one: there is no validation part"), "{said}");
+    assert!(said.contains("\n  test accuracy  "), "{said}");
+}
+
+#[test]
+fn an_instruction_set_that_is_none_is_refused() {
+    let sandbox = Sandbox::new();
+    let arguments = words("generate chains --length 3 --out c -q");
+    let run = sandbox.command(&arguments).env("IGNN_SIMD", "foo").output().unwrap();
+    let said = String::from_utf8_lossy(&run.stderr);
+    assert_eq!(run.status.code(), Some(2), "{said}");
+    let start = "error: IGNN_SIMD=foo: not an instruction set of this processor (expected scalar";
+    assert!(said.starts_with(start), "{said}");
+}

@@ -32,6 +32,8 @@ const LABEL_NAMES: [&str; 3] = ["label", "class", "y"];
 const LABEL_NAMES_SHOWN: &str = "\"label\", \"class\" or \"y\"";
 /// From this many classes on, names that are numbers are noted.
 const MANY_NUMBERS: usize = 20;
+/// Where fewer than one node in so many has several labels, these may be mistakes.
+const FEW_SETS: usize = 20;
 
 /// Reads a table with one row per label of a node. If any node has several labels, all nodes have
 /// sets of labels. Repeated rows and missing labels are ignored. Classes are ordered as numbers if
@@ -116,8 +118,20 @@ pub fn from_column(
     }
     pairs.sort_unstable();
     pairs.dedup();
-    let classes = order.iter().map(|&class| std::mem::take(&mut names[class])).collect();
-    if pairs.windows(2).any(|two| two[0].0 == two[1].0) {
+    let classes: Vec<String> =
+        order.iter().map(|&class| std::mem::take(&mut names[class])).collect();
+    let same = |two: &[(u32, u32)]| two[0].0 == two[1].0;
+    if let Some(first) = pairs.windows(2).find(|two| same(two)) {
+        let labelled = pairs.chunk_by(|a, b| a.0 == b.0).count();
+        let several = pairs.chunk_by(|a, b| a.0 == b.0).filter(|of| of.len() > 1).count();
+        if several * FEW_SETS < labelled {
+            let [a, b] = [first[0].1, first[1].1].map(|class| &classes[class as usize]);
+            context.observer.note(&format!(
+                "{}: {several} of {labelled} nodes have several labels, such as {a:?} and {b:?}: all \
+                 labels are read as sets of classes; if that is a mistake, remove the rows",
+                path.display()
+            ));
+        }
         return Ok(sets(classes, &pairs, nodes.nodes()));
     }
     let mut of = vec![-1; nodes.nodes() as usize];
@@ -406,6 +420,28 @@ mod tests {
         let labels = table("label\tid\tnote\nx, y\t2\t\nb\t0\t.\nx, y\t0\t\nb\t0\t\n").unwrap();
         let expected = Labels::sets(names(&["b", "x, y"]), vec![0, 2, 2, 3, 3], vec![0, 1, 1]);
         assert_eq!(labels, expected);
+    }
+
+    #[test]
+    fn few_nodes_with_several_labels_are_noted() {
+        let noted = |several: usize| {
+            let rows: String = (0..100)
+                .map(|node| format!("{node},a\n") + if node < several { "0,b\n1,b\n" } else { "" })
+                .collect();
+            let observer = Recorder::default();
+            with(format!("node,label\n{rows}").as_bytes(), |context, path| {
+                let context = Context { observer: &observer, ..*context };
+                from_table(&context, &Consecutive(100), path)
+            })
+            .unwrap();
+            observer.notes()
+        };
+        assert_eq!(noted(0), [""; 0]);
+        let [note] = &noted(1)[..] else { panic!("one note") };
+        assert!(
+            note.contains(": 2 of 100 nodes have several labels, such as \"a\" and \"b\""),
+            "{note}"
+        );
     }
 
     #[test]

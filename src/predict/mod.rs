@@ -177,6 +177,10 @@ pub fn model_file(run_or_file: &Path) -> Result<PathBuf, FormatError> {
             ("a directory of several runs", format!(": choose one, such as {}", first.display()))
         }
         None if run_or_file.join("manifest.json").is_file() => ("a dataset", String::new()),
+        None if run_or_file.join("metrics.jsonl").is_file() => (
+            "a run without a model",
+            ": it ended before its first checkpoint; train again with --force".into(),
+        ),
         None => ("another directory", String::new()),
     };
     let expected = format!("a run with a {MODEL}, as `ignn train` writes it{hint}");

@@ -183,6 +183,21 @@ pub enum TrainError {
         /// The fraction.
         found: f64,
     },
+    /// A part that is used twice.
+    #[error(
+        "{}: two of train.train_part, train.validation_part and train.test_part are the part \
+         {part:?} of the split {split:?}: scores on items that were learned or chosen by say \
+         nothing: name three different parts",
+        path.display()
+    )]
+    SamePart {
+        /// The dataset.
+        path: PathBuf,
+        /// The split.
+        split: String,
+        /// The part.
+        part: String,
+    },
     /// No best model to restore.
     #[error(
         "{}: train.on_collapse=restore continues from the best model on the validation part, and \

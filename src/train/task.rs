@@ -592,6 +592,17 @@ fn parts_of(graph: &Graph, splits: &[Split], config: &TrainConfig) -> Result<Par
             });
         }
     }
+    let used = [&config.train_part, &config.validation_part, &config.test_part];
+    for (at, wanted) in used.into_iter().enumerate() {
+        let part = find_part(&split.parts, wanted);
+        if part.is_some() && used[..at].iter().any(|other| find_part(&split.parts, other) == part) {
+            return Err(TrainError::SamePart {
+                path: path(),
+                split: split.name.clone(),
+                part: wanted.clone(),
+            });
+        }
+    }
     Ok(Parts {
         train: items(&config.train_part),
         validation: items(&config.validation_part),

@@ -1,13 +1,13 @@
 //! `ignn train`: turns options into a [`Run`], trains it and prints the figures.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use anyhow::{Result, bail};
+use anyhow::{Result, anyhow, bail};
 use clap::Args;
 use ignn::config::{document, json_schema};
 use ignn::predict;
-use ignn::run::{FinishedRun, Run};
+use ignn::run::{FinishedRun, Run, RunDir, RunError};
 use ignn::train::{Ended, EpochRecord, Observer};
 
 use crate::options::scratch::ScratchArgs;
@@ -16,7 +16,7 @@ use crate::options::verification::Verification;
 use crate::terminal::job_progress::JobProgress;
 use crate::terminal::notes::Notes;
 use crate::terminal::training::Console;
-use crate::terminal::{figures, messages, printer};
+use crate::terminal::{figures, messages, printer, shell};
 use crate::{Outcome, Session};
 
 /// Train a model on a dataset
@@ -157,6 +157,7 @@ impl Command {
         };
         let run = session.agree(run)?.on_ranks(Arc::clone(&session.ranks));
         let runs = match &self.seeds {
+            Some(_) if session.has_seed => bail!("--seed and --seeds: give one of them"),
             Some(Seeds(seeds)) => train_seeds(&run, seeds, session, &notes)?,
             None => vec![train_one(&run, session, &notes)?],
         };
@@ -166,7 +167,7 @@ impl Command {
     fn resumed(&self, directory: &PathBuf, session: &Session) -> Result<Run> {
         let run = match &self.dataset {
             Some(dataset) => Run::resume_on(directory, dataset)?,
-            None => Run::resume(directory)?,
+            None => Run::resume(directory).map_err(|error| has_moved(error, directory))?,
         };
         session.refuse_seed()?;
         self.verification.of(run.graph())?;
@@ -194,6 +195,19 @@ impl Command {
             run = run.starting_from(predict::model_file(init)?);
         }
         Ok(run)
+    }
+}
+
+/// An error of a run that is resumed, with what to do if its dataset is no longer where it was.
+fn has_moved(error: RunError, directory: &Path) -> anyhow::Error {
+    match RunDir::new(directory).dataset() {
+        Ok(dataset) if !dataset.exists() => {
+            let run = shell::path(directory);
+            anyhow!(
+                "{error}: if it has moved, pass its new place: `ignn train DATASET --resume {run}`"
+            )
+        }
+        _ => error.into(),
     }
 }
 

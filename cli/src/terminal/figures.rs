@@ -134,6 +134,14 @@ pub fn one_run(figures: &Figures) -> String {
             sheet.row([format!("test {}", score_name(score)), format!("{value:.4}")]);
         }
     }
+    let last = figures.last.as_ref().filter(|last| last.validation.is_none());
+    if let Some(last) = last.filter(|_| figures.chosen_on_validation.is_none()) {
+        let what = format!("epoch {}, the last one: there is no validation part", last.epoch);
+        sheet.row(["model".to_string(), what]);
+        for (score, value) in last.test.iter().flat_map(|test| &test.scores) {
+            sheet.row([format!("test {}", score_name(score)), format!("{value:.4}")]);
+        }
+    }
     if let Some(best) = &figures.best_on_test {
         let what = format!(
             "{:.4} in epoch {}: not a fair figure, for comparison with papers",

@@ -3,6 +3,8 @@
 
 use std::panic;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use clap::error::ErrorKind;
 use ignn::run::RunError;
@@ -14,6 +16,9 @@ use super::printer;
 
 /// Exit code after SIGINT, SIGTERM, SIGHUP or SIGUSR1; the handler does not know which.
 pub const STOPPED: u8 = 130;
+
+/// Signals that follow each other faster than a person presses keys are one.
+const ECHO: Duration = Duration::from_millis(100);
 
 /// Exit code of an error: 1 where the input was in order but a goal was missed, 2 otherwise.
 pub fn code(error: &anyhow::Error) -> u8 {
@@ -76,6 +81,8 @@ pub fn full_message(error: &anyhow::Error) -> String {
     message
 }
 
+/// When the last signal came.
+static LAST: Mutex<Option<Instant>> = Mutex::new(None);
 /// Set by the first signal, for commands that end their work themselves.
 static STOP: AtomicBool = AtomicBool::new(false);
 /// Whether the command is one of those.
@@ -96,6 +103,12 @@ pub fn ask_to_stop() -> &'static AtomicBool {
     &STOP
 }
 
+/// Whether this signal follows the last one so closely that both are one request: `timeout`, for
+/// instance, signals its child and then their process group.
+fn is_echo(last: &mut Option<Instant>, now: Instant) -> bool {
+    last.replace(now).is_some_and(|last| now - last < ECHO)
+}
+
 /// On SIGINT, SIGTERM and SIGHUP, and on SIGUSR1 if `has_ranks`: removes unfinished output, prints one
 /// line unless `is_quiet`, and exits.
 ///
@@ -104,6 +117,11 @@ pub fn ask_to_stop() -> &'static AtomicBool {
 pub fn stop_cleanly_on_signals(is_quiet: bool, has_ranks: bool) {
     let handler = move || {
         if HAS_ENDED.load(Ordering::Relaxed) {
+            return;
+        }
+        let is_echo =
+            is_echo(&mut LAST.lock().unwrap_or_else(PoisonError::into_inner), Instant::now());
+        if IS_ASKED.load(Ordering::Relaxed) && is_echo {
             return;
         }
         if IS_ASKED.load(Ordering::Relaxed) && !STOP.swap(true, Ordering::Relaxed) {
@@ -151,6 +169,14 @@ mod tests {
     use std::io;
     use std::path::Path;
     use std::time::SystemTime;
+
+    #[test]
+    fn signals_within_a_moment_are_one_request() {
+        let (start, mut last) = (Instant::now(), None);
+        let after = |milliseconds| start + Duration::from_millis(milliseconds);
+        let seen = [0, 3, 90, 400].map(|at| is_echo(&mut last, after(at)));
+        assert_eq!(seen, [false, true, true, false]);
+    }
 
     /// The panic ends the process, so the test runs itself again as a child process; an environment
     /// variable tells the child.

@@ -33,6 +33,34 @@ fn edge_lists() {
             "e.csv:3: expected 2 columns, found 1: \"cleo\"",
         )
         .file("e.csv", "source,target\nann,bob\ncleo\n"),
+        edges(
+            "a separator inside a name",
+            "e.csv",
+            "e.csv:2: expected at most 2 columns as in the first line (cells with a separator need \
+             quotes), found 3: \"Smith, John,Bob\"",
+        )
+        .file("e.csv", "source,target\nSmith, John,Bob\nBob,Ann\n"),
+        edges(
+            "more integers than in the first line",
+            "e.csv",
+            "e.csv:2: expected at most 2 columns as in the first line (cells with a separator need \
+             quotes), found 3: \"3,4,5\"",
+        )
+        .file("e.csv", "1,2\n3,4,5\n"),
+        edges(
+            "source and target in one column",
+            "e.csv --source to --target 1",
+            "e.csv: column \"to\" is both source and target (expected two columns: choose them with \
+             --source and --target)",
+        )
+        .file("e.csv", "from,to\nann,bob\n"),
+        edges(
+            "source and target in one column of numbers",
+            "e.txt --source 1",
+            "e.txt: column 1 is both source and target (expected two columns: choose them with \
+             --source and --target)",
+        )
+        .file("e.txt", "1 2\n2 3\n"),
         edges("an empty cell", "e.csv", "e.csv:3: expected an id, found \"\"")
             .file("e.csv", "source,target\nann,bob\n,cleo\n"),
         edges(

@@ -44,6 +44,13 @@ fn input_that_cannot_be_trained_is_refused_with_one_message() {
          (found 1, expected a number from 0 to below 1, such as 0.95)",
     );
     refused(
+        "one --set train.test_part=train",
+        "one: two of train.train_part, train.validation_part and train.test_part are the part \
+         \"train\" of the split \"default\": scores on items that were learned or chosen by say \
+         nothing: name three different parts",
+    );
+    refused("one --seed 3 --seeds 0..1", "--seed and --seeds: give one of them");
+    refused(
         "one --set model.state=0",
         "--set model.state=0: model.state: wrong value (found 0, expected an integer from 1 to \
          2048, or a list of 1 to 64 such integers)",

@@ -43,6 +43,8 @@ pub struct Layout {
     pub guesses: Vec<String>,
     /// How the columns are read, for people.
     pub words: String,
+    /// Columns of the first line.
+    columns: usize,
 }
 
 /// An error in a line, with its offset in the block.
@@ -372,7 +374,10 @@ impl Layout {
         let names: Vec<String> = columns(first, separator).map(column_name).collect();
         let named = |known: &[&str]| names.iter().position(|name| known.contains(&name.as_str()));
         let asked = [&input.source, &input.target, &input.weight];
-        let is_named = |chosen: &String| names.contains(&chosen.to_ascii_lowercase());
+        // A number is the position of a column; a first line with that number is an edge.
+        let is_named = |chosen: &String| {
+            chosen.parse::<usize>().is_err() && names.contains(&chosen.to_ascii_lowercase())
+        };
         let has_known_names = named(SOURCE_NAMES).is_some() && named(TARGET_NAMES).is_some()
             || asked.into_iter().flatten().any(is_named);
         let header = input.header.unwrap_or_else(|| {
@@ -416,6 +421,9 @@ impl Layout {
         }
         let source = find(&input.source, SOURCE_NAMES, Some(0), "source")?.expect("has a default");
         let target = find(&input.target, TARGET_NAMES, Some(1), "target")?.expect("has a default");
+        if source == target {
+            return Err(IngestError::file(path, same_column(&names[source], source, header)));
+        }
         let third = !header && names.len() == 3 && source.max(target) == 1;
         let weight = find(&input.weight, WEIGHT_NAMES, third.then_some(2), "weight")?;
         let weight = weight.filter(|_| !input.unweighted);
@@ -495,7 +503,8 @@ impl Layout {
             false => format!("column {at}"),
         };
         let words = words(&form, (0..texts.len()).map(shown), [source, target], weight, integer);
-        Ok(Self { separator, header, source, target, weight, integer, guesses, words })
+        let columns = names.len();
+        Ok(Self { separator, header, source, target, weight, integer, guesses, words, columns })
     }
 
     /// Start of the data in the first block: after the header, if there is one.
@@ -520,6 +529,15 @@ impl Layout {
     fn plain(&self) -> bool {
         self.integer && (self.source, self.target) == (0, 1) && self.weight.is_none()
     }
+}
+
+/// What is wrong where source and target are one column.
+pub fn same_column(name: &str, at: usize, header: bool) -> String {
+    let column = if header { format!("{name:?}") } else { format!("{at}") };
+    format!(
+        "column {column} is both source and target (expected two columns: choose them with \
+         --source and --target)"
+    )
 }
 
 /// The name of a column in lower case.
@@ -639,7 +657,21 @@ pub fn parse<'a, K: Key<'a>>(
             found: quoted(found),
         };
         cells.clear();
-        cells.extend(columns(line, layout.separator).take(width));
+        let mut all = columns(line, layout.separator);
+        cells.extend(all.by_ref().take(width));
+        // One more than in the first line is a separator inside a cell: what follows is shifted.
+        if layout.separator != Separator::Blank
+            && let Some(surplus) = all.nth(layout.columns.saturating_sub(width))
+            && !surplus.text.is_empty()
+        {
+            let expected = format!(
+                "at most {} columns as in the first line (cells with a separator need quotes)",
+                layout.columns
+            );
+            let count = columns(line, layout.separator).count();
+            let found = format!("{count}: {}", quoted(line));
+            return Err(BadLine { at, expected, found });
+        }
         if cells.len() < width {
             // A cell that is not closed takes the rest of the line.
             if let Some(CellForm::Wrong(expected)) = cells.last().map(|cell| cell.form) {

@@ -70,6 +70,10 @@ impl EdgeTable {
         };
         let source = find(&input.source, SOURCE_NAMES, "source")?;
         let target = find(&input.target, TARGET_NAMES, "target")?;
+        if source == target {
+            let what = edge_list::same_column(fields[source].name(), source, true);
+            return Err(IngestError::file(path, what));
+        }
         let weight = match &input.weight {
             _ if input.unweighted => None,
             Some(_) => Some(find(&input.weight, WEIGHT_NAMES, "weight")?),

@@ -137,6 +137,20 @@ impl Isa {
         })
     }
 
+    /// What is wrong with the instruction set that `IGNN_SIMD` names, if it is none that this
+    /// processor has.
+    pub fn check_variable() -> Result<(), String> {
+        let Ok(wanted) = std::env::var(VARIABLE) else { return Ok(()) };
+        let available: Vec<_> = Self::available().into_iter().map(Self::name).collect();
+        match wanted.is_empty() || available.contains(&&*wanted) {
+            true => Ok(()),
+            false => Err(format!(
+                "{VARIABLE}={wanted}: not an instruction set of this processor (expected {})",
+                available.join(", ")
+            )),
+        }
+    }
+
     /// `scalar`, `avx2` or `avx512`.
     pub fn name(self) -> &'static str {
         match self.0 {
