@@ -139,8 +139,8 @@ impl Command {
         self.check_names(experiment)?;
         Config::resolve(None, None, &self.sets)?;
         // The rows of a table are named by their kind and the points by their split.
-        let keys = self.sets.iter().filter_map(|set| Some(set.split_once('=')?.0.trim()));
-        for key in keys.filter(|key| FIXED.contains(key)) {
+        let mut keys = self.sets.iter().filter_map(|set| Some(set.split_once('=')?.0.trim()));
+        if let Some(key) = keys.find(|key| FIXED.contains(key)) {
             bail!(
                 "--set {key}: each method and point of the experiment has its own: choose with --only"
             );
